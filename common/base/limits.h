@@ -1,0 +1,45 @@
+// Every bound of the service, named in one place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace diloco {
+
+// Version of the wire contract; joining with another one is refused.
+inline constexpr uint32_t kProtocolVersion = 1;
+
+inline constexpr int kMaxWorkers = 256;
+inline constexpr int kMaxFragments = 1024;
+inline constexpr int kMaxTensors = 65536;
+inline constexpr size_t kMaxTensorNameBytes = 256;
+inline constexpr size_t kMaxNameBytes = 64;
+inline constexpr size_t kMaxConfigBytes = size_t{1} << 20;
+inline constexpr int64_t kMaxElements = int64_t{1} << 40;
+
+// Payload of one chunk: uploads, global deltas, snapshots, seeds.
+inline constexpr size_t kMaxChunkBytes = size_t{1} << 20;
+// One gRPC message, either way: a chunk and what describes it.
+inline constexpr int kMaxMessageBytes = 4 << 20;
+// Error texts that cross the wire.
+inline constexpr size_t kMaxReasonBytes = 256;
+
+// Encoded contributions that the coordinator stages at once, over all workers.
+inline constexpr size_t kMaxStagedBytes = size_t{8} << 30;
+// Published chunks queued for one subscriber before it is told to resync.
+inline constexpr size_t kMaxSubscriberQueueBytes = size_t{1} << 30;
+// Events waiting for the coordinator's driver.
+inline constexpr size_t kMaxDriverQueue = 65536;
+// Largest rounds.snapshot_every: global deltas since the snapshot before the newest stay in memory for subscribers.
+inline constexpr int kMaxSnapshotEvery = 64;
+// Evaluations kept for status, and in one heartbeat.
+inline constexpr int kMaxEvaluations = 64;
+inline constexpr int kMaxEvaluationsPerHeartbeat = 16;
+
+// Deadline of each unary call, and of a stream that makes no progress.
+inline constexpr absl::Duration kCallDeadline = absl::Seconds(20);
+inline constexpr absl::Duration kStreamProgressDeadline = absl::Seconds(60);
+
+}  // namespace diloco

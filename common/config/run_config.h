@@ -1,0 +1,116 @@
+// The run's configuration: one YAML file, read by the coordinator and handed verbatim to every worker at join. It is
+// the only place for model, inner, outer, wire and round settings; flags hold what differs by machine.
+//
+// Every struct below is plain data, filled and checked by ParseRunConfig; defaults are written here and nowhere else.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+#include "common/base/digest.h"
+
+namespace diloco {
+
+struct RunSection {
+  std::string id;      // Required. See ValidateName.
+  int workers = 0;     // Required. Round 0 opens when this many have joined. [1, kMaxWorkers].
+  int64_t rounds = 0;  // Required. Outer steps of the run. [1, 1e9].
+  uint64_t seed = 1;   // Of initial parameters and data order.
+};
+
+// lambda: how much of its own, not yet averaged contribution a worker looks ahead with (method `eager`).
+struct LookaheadSection {
+  std::optional<double> lambda;  // `share` (nullopt, default): own weight / participating weight. Else [0, 4].
+  bool shared_momentum = false;  // `momentum: own` (default, the published method) or `shared`.
+};
+
+struct OuterSection {
+  std::string optimizer = "nesterov";  // A name of common/outer/outer_optimizer.h.
+  double rate = 0.4;                   // (0, 10].
+  double momentum = 0.9;               // [0, 1). Not a key of `sgd`.
+};
+
+struct InnerSection {
+  double rate = 1e-3;          // Peak learning rate, (0, 1].
+  double final_ratio = 0.05;   // The cosine ends at rate * final_ratio, [0, 1].
+  int64_t warmup_steps = 100;  // Linear from 0. [0, 1e9].
+  double beta1 = 0.9;          // [0, 1).
+  double beta2 = 0.99;         // [0, 1).
+  double epsilon = 1e-8;       // (0, 1].
+  double weight_decay = 0.1;   // [0, 1]. Decoupled, on tensors whose decay flag is set.
+  double clip = 1.0;           // Global gradient norm; 0 turns clipping off. [0, 1e6].
+  int batch_size = 16;         // Sequences in one inner step of one worker. [1, 65536].
+  int accumulation = 1;        // Micro-batches that batch_size is cut into; divides it. [1, 4096].
+};
+
+// Decoder-only transformer: pre-norm, rotary positions, QK-norm, no biases.
+struct ModelSection {
+  int layers = 0;        // Required. [1, 1024].
+  int width = 0;         // Required; divisible by 2 * heads. [2, 65536].
+  int heads = 0;         // Required. [1, 1024].
+  int ffn = 0;           // Hidden width of the feed-forward block; default 4 * width. [1, 262144].
+  int vocabulary = 256;  // 256 for bytes. [2, 65536].
+  int sequence = 0;      // Required. Tokens a sequence. [1, 131072].
+  double z_loss = 1e-4;  // Coefficient of the squared log-partition. [0, 1].
+};
+
+struct WireSection {
+  std::string uplink = "e3m0";          // Codec of contributions: a name of common/codec/codec.h.
+  std::string downlink = "int8";        // Codec of global deltas.
+  int fragments = 8;                    // At most; layers stay whole. [1, kMaxFragments].
+  int connections = 1;                  // Bulk connections of a worker. [1, 16].
+  int64_t upload_bytes_per_second = 0;  // Cap of a worker's uploads, which control traffic never shares. 0: none.
+};
+
+enum class LatePolicy { kMerge, kDrop };
+
+struct RoundsSection {
+  int quorum = 0;                                        // Default: run.workers. [1, run.workers].
+  absl::Duration grace_window = absl::Seconds(30);       // After quorum, for the rest. [0 s, 24 h].
+  LatePolicy late = LatePolicy::kMerge;                  // `merge`: into the next open round; or `drop`.
+  absl::Duration heartbeat_interval = absl::Seconds(2);  // [10 ms, 1 h].
+  absl::Duration lease = absl::Seconds(20);              // >= 3 * heartbeat_interval. [100 ms, 24 h].
+  int64_t snapshot_every = 10;                           // Rounds between snapshots. [1, 64].
+};
+
+struct EvalSection {
+  int64_t every = 0;       // Rounds between held-out evaluations; 0: only at the end. [0, 1e9].
+  int sequences = 64;      // Sequences of held-out text in one evaluation. [1, 1e6].
+  double held_out = 0.05;  // Last share of each worker's data that is never trained on, [0, 0.5].
+};
+
+struct RunConfig {
+  RunSection run;
+  std::string method = "eager";  // A name of common/outer/method.h.
+  int64_t inner_steps = 30;      // H. [1, 1e6].
+  int64_t overlap = 0;           // Inner steps; default and range by method.
+  int max_late = 0;              // Rounds; default by method: 1 for `eager`, else 0 and nothing else. [0, 16].
+  LookaheadSection lookahead;
+  OuterSection outer;
+  InnerSection inner;
+  std::optional<ModelSection> model;  // Needed by diloco-worker; absent for other trainers.
+  WireSection wire;
+  RoundsSection rounds;
+  EvalSection eval;
+
+  // Rounds of one fragment that may be open at once: overlap / inner_steps + max_late + 1.
+  int64_t OpenRounds() const { return overlap / inner_steps + max_late + 1; }
+  // At every boundary each worker must have all averages and every worker is waited for, so runs repeat bit for bit.
+  bool FixedSchedule() const { return max_late == 0 && rounds.quorum == run.workers; }
+};
+
+// Parses and checks a whole file. `source` names it in errors, such as "run.yaml".
+// Errors, kInvalidArgument: `source:line:column: what is wrong; what to do`, for a syntax error, an unknown or repeated
+// key (naming both lines), a merge key `<<`, a value of the wrong type or out of range, a required key that is absent,
+// keys that contradict each other (such as `max_late` with `diloco`, `lookahead` with anything but `eager`).
+absl::StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source);
+
+// Digest of the configuration's meaning: defaults filled in, comments and order of keys without effect.
+Digest ConfigDigest(const RunConfig& config);
+
+}  // namespace diloco

@@ -1,0 +1,41 @@
+// The methods: one loop, and every method is a row of one table. Nothing else tells methods apart.
+//
+//   At a step, outer gradients are taken first, then averages are applied.
+//   outer gradient = anchor - theta at the boundary (old minus new, so it is a descent "gradient").
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/types/span.h"
+
+namespace diloco {
+
+// What an outer gradient is measured from.
+enum class Anchor {
+  kConsensus,  // The consensus that theta was last set from.
+  kOwn,        // The worker's own theta at the round's start.
+};
+
+// What theta becomes at a boundary, after averages are applied.
+enum class AfterBoundary {
+  kConsensus,  // s.
+  kLookahead,  // The consensus plus the outer steps of own contributions that are still on their way.
+};
+
+struct Method {
+  std::string_view name;
+  Anchor anchor;
+  AfterBoundary after;
+  bool overlaps;         // True: overlap is a multiple of H, >= H, default H. False: overlap is 0.
+  int default_max_late;  // Rounds. Methods whose default is 0 allow nothing else.
+  std::string_view source;
+};
+
+// All methods, in the order in which help texts list them.
+absl::Span<const Method> Methods();
+
+// nullptr when there is no such method.
+const Method* FindMethod(std::string_view name);
+
+}  // namespace diloco

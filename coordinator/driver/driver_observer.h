@@ -1,0 +1,41 @@
+// What the driver tells the world about itself: for metrics, the log and the process's end. Called on the driver's
+// thread; implementations must not block.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+
+#include "coordinator/round/round_events.h"
+#include "coordinator/round/round_machine.h"
+#include "diloco/v1/types.pb.h"
+
+namespace diloco {
+
+class DriverObserver {
+ public:
+  virtual ~DriverObserver() = default;
+  virtual void OnPhase(RunPhase) {}
+  virtual void OnWorkerJoined(const std::string& /*worker*/, bool /*returning*/) {}
+  virtual void OnWorkerLost(const std::string& /*worker*/) {}
+  virtual void OnWorkerLeft(const std::string& /*worker*/) {}
+  virtual void OnProgress(const std::string& /*worker*/, const v1::WorkerProgress&) {}
+  virtual void OnEvaluation(const v1::Evaluation&) {}
+  virtual void OnContribution(const ContributionId&, Verdict, const std::string& /*reason*/) {}
+  virtual void OnChunkReceived(uint64_t /*payload_bytes*/) {}
+  // A round's reason changed: why it has not closed.
+  virtual void OnRoundWaiting(int /*fragment*/, int64_t /*round*/, const std::string& /*reason*/) {}
+  virtual void OnMerged(int /*fragment*/, int64_t /*round*/, absl::Duration /*took*/, double /*norm*/) {}
+  virtual void OnCommitted(int /*fragment*/, int64_t /*round*/, absl::Duration /*since_opened*/, int /*merged*/,
+                           int /*dropped*/, const std::string& /*reason*/) {}
+  virtual void OnPublished(uint64_t /*payload_bytes*/, int /*subscribers*/) {}
+  virtual void OnSnapshot(int64_t /*version*/, absl::Duration /*took*/) {}
+  virtual void OnCheckpoint(int64_t /*version*/, const std::string& /*path*/) {}
+  // The store failed: nothing more is published, and the process is to end with this message.
+  virtual void OnFatal(const absl::Status&) {}
+  // Ended, the final checkpoint is written, and every member has left or is lost.
+  virtual void OnRunFinished() {}
+};
+
+}  // namespace diloco

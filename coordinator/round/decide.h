@@ -1,0 +1,35 @@
+// PURE: whether a round closes now, and why. One function for the machine, the log, the CLI and the page.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+#include "common/base/clock.h"
+
+namespace diloco {
+
+// The facts about the oldest open round of a fragment.
+struct RoundFacts {
+  int quorum = 1;
+  absl::Duration grace_window;
+  std::vector<std::string> present;           // Distinct workers with a good contribution of this round.
+  std::vector<std::string> abstained;         // Abstained or refused: an answer, though nothing to merge.
+  std::vector<std::string> awaited;           // Members that are alive, owe a contribution and have not answered.
+  std::vector<std::string> lost;              // Members that owe one and are lost.
+  std::optional<MonotonicTime> quorum_since;  // When quorum was reached.
+};
+
+struct Decision {
+  bool close = false;
+  std::string reason;                       // One sentence fragment, lower case, without a stop.
+  std::optional<MonotonicTime> next_check;  // When time alone could change the decision.
+};
+
+// Closes when the quorum is met and nobody is awaited or the grace window is over. An abstention lowers the quorum by
+// one: its worker was heard, and waiting for more from it would hold the round for ever.
+Decision Decide(const RoundFacts& facts, MonotonicTime now);
+
+}  // namespace diloco

@@ -1,0 +1,154 @@
+// What goes into the round machine and what comes out. Metadata only: never bytes of a tensor.
+//
+// Completion order is the crash contract, and the driver keeps it:
+//   StartMerge -> MergeFinished -> PersistCommit (synced) -> CommitPersisted -> PublishGlobalDelta.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/digest.h"
+
+namespace diloco {
+
+// Names one contribution.
+struct ContributionId {
+  std::string worker;
+  int fragment = 0;
+  int64_t round = 0;
+  friend auto operator<=>(const ContributionId&, const ContributionId&) = default;
+};
+
+enum class Settlement { kMerged, kDroppedLate, kDroppedRefused, kDroppedOutOfOrder, kDroppedRunEnded };
+
+// One line of a settled list.
+struct Settled {
+  ContributionId id;
+  Digest digest;
+  Settlement settlement = Settlement::kMerged;
+  double weight = 0;  // > 0 when merged, else 0.
+  friend bool operator==(const Settled&, const Settled&) = default;
+};
+
+// The answer to an uploaded contribution; the wire's ContributionVerdict.
+enum class Verdict { kWanted, kStored, kSettled, kRefused, kTooEarly };
+
+// ---- Events ----
+
+// A worker asks to join, its layout checked by the driver. The same incarnation again is harmless.
+struct WorkerJoined {
+  std::string worker;
+  uint64_t incarnation = 0;
+};
+// A heartbeat, or any other sign of life, of a member.
+struct WorkerHeard {
+  std::string worker;
+  uint64_t incarnation = 0;
+};
+// It leaves for good.
+struct WorkerLeft {
+  std::string worker;
+  uint64_t incarnation = 0;
+};
+// Snapshot 0 is durable.
+struct RunSeeded {};
+// A contribution is held whole and its content is good.
+struct ContributionStored {
+  ContributionId id;
+  uint64_t incarnation = 0;
+  Digest digest;
+  double weight = 0;
+};
+// A contribution is whole, and its content is not acceptable: settled as dropped by the round's global delta.
+struct ContributionRefused {
+  ContributionId id;
+  uint64_t incarnation = 0;
+  Digest digest;
+  std::string reason;
+};
+// The worker has nothing for this round.
+struct WorkerAbstained {
+  ContributionId id;
+  uint64_t incarnation = 0;
+  std::string reason;
+};
+struct MergeFinished {
+  int fragment = 0;
+  int64_t round = 0;
+};
+struct CommitPersisted {
+  int fragment = 0;
+  int64_t round = 0;
+};
+struct EndPersisted {};
+// Time passed. Also implied by every other event.
+struct TimePassed {};
+
+using RoundEvent =
+    std::variant<WorkerJoined, WorkerHeard, WorkerLeft, RunSeeded, ContributionStored, ContributionRefused,
+                 WorkerAbstained, MergeFinished, CommitPersisted, EndPersisted, TimePassed>;
+
+// ---- Effects, in the order in which they are to be carried out ----
+
+// Make the membership durable, then answer the join.
+struct AdmitWorker {
+  std::string worker;
+  uint64_t incarnation = 0;
+  int64_t first_round = 0;
+  bool returning = false;  // The same incarnation joined again: nothing to make durable.
+};
+struct RefuseWorker {
+  std::string worker;
+  uint64_t incarnation = 0;
+  enum class Reason { kIdInUse, kRunEnded, kTooManyMembers } reason = Reason::kIdInUse;
+  std::string message;
+};
+// Its lease ended. It stays a member, is not waited for, and may come back.
+struct WorkerLost {
+  std::string worker;
+};
+// Make "left for good" durable.
+struct RecordDeparture {
+  std::string worker;
+  uint64_t incarnation = 0;
+};
+// Answer an upload, abstention or refusal. Verdict kWanted never occurs here.
+struct AnswerContribution {
+  ContributionId id;
+  Verdict verdict = Verdict::kStored;
+  std::string reason;
+};
+// The set is fixed: average these, in this order (worker id, round).
+struct StartMerge {
+  int fragment = 0;
+  int64_t round = 0;
+  std::vector<Settled> merged;
+};
+// Make the global delta durable: chunks, settled list, commit record; sync.
+struct PersistCommit {
+  int fragment = 0;
+  int64_t round = 0;
+  std::vector<Settled> settled;  // Merged and dropped, in (worker id, round) order.
+  double participating_weight = 0;
+};
+struct PublishGlobalDelta {
+  int fragment = 0;
+  int64_t round = 0;
+};
+// Nobody asks for these bytes any more.
+struct ReleaseContribution {
+  ContributionId id;
+};
+// Every round is committed: make the end record durable.
+struct PersistEnd {
+  std::vector<Settled> settled;
+};
+struct PublishEnd {};
+
+using RoundEffect = std::variant<AdmitWorker, RefuseWorker, WorkerLost, RecordDeparture, AnswerContribution, StartMerge,
+                                 PersistCommit, PublishGlobalDelta, ReleaseContribution, PersistEnd, PublishEnd>;
+
+}  // namespace diloco

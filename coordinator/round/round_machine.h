@@ -1,0 +1,122 @@
+// PURE: membership, quorum, grace, late and duplicate rules of every fragment's rounds. No clock, thread, RNG, log,
+// metric, protobuf or tensor: the same (state, event, now) gives the same effects. Not thread-safe: the driver owns it.
+//
+//   run:      seeding --RunSeeded--> waiting for workers --`workers` joined--> training --last commit--> ended
+//   round:    collecting --Decide closes--> merging --MergeFinished--> committing --CommitPersisted--> committed
+//
+// Rounds of a fragment close in order; at most RoundOptions::open_rounds are open. A contribution counts once and
+// whole; each one that was answered kStored is settled by exactly one global delta or by the end record.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+#include "common/base/clock.h"
+#include "common/config/run_config.h"
+#include "coordinator/round/round_events.h"
+
+namespace diloco {
+
+struct RoundOptions {
+  int workers = 1;              // The run starts when this many have joined.
+  int quorum = 1;               // Distinct workers with a contribution of the round itself. [1, workers].
+  absl::Duration grace_window;  // After quorum, for the rest of the members that are alive.
+  absl::Duration lease;         // Silence after which a member is lost.
+  LatePolicy late = LatePolicy::kMerge;
+  int64_t rounds = 1;       // Length of the run.
+  int64_t open_rounds = 1;  // RunConfig::OpenRounds().
+  int fragments = 1;
+  int max_members = 1;  // Members ever, lost and left ones among them.
+
+  static RoundOptions From(const RunConfig& config, int fragments);
+};
+
+enum class RunPhase { kSeeding, kWaitingForWorkers, kTraining, kEnded };
+enum class RoundPhase { kCollecting, kMerging, kCommitting, kCommitted };
+enum class MemberState { kAlive, kLost, kLeft };
+
+// A member as the machine sees it, for status and tests.
+struct MemberView {
+  std::string worker;
+  uint64_t incarnation = 0;
+  MemberState state = MemberState::kAlive;
+  int64_t first_round = 0;
+  MonotonicTime last_heard;
+};
+
+// One round of one fragment.
+struct RoundView {
+  int fragment = 0;
+  int64_t round = 0;
+  RoundPhase phase = RoundPhase::kCollecting;
+  MonotonicTime opened;
+  std::string reason;                  // Decide's sentence: why it has not closed, or how it closed.
+  std::vector<std::string> present;    // Workers whose contribution of this round is held or merged.
+  std::vector<std::string> awaited;    // Alive members that owe one.
+  std::vector<std::string> abstained;  // Abstained or refused.
+  std::vector<Settled> settled;        // From kMerging on.
+};
+
+// What recovery found: the machine starts again from here. Nothing that was staged survives.
+struct RecoveredRounds {
+  bool seeded = false;
+  bool ended = false;
+  std::vector<int64_t> next_round;  // By fragment: the oldest round that has not committed.
+  struct Member {
+    std::string worker;
+    uint64_t incarnation = 0;
+    int64_t first_round = 0;
+    bool left = false;
+    std::vector<int64_t> settled_rounds;  // By fragment; -1: none.
+  };
+  std::vector<Member> members;  // Given a fresh lease; alive until it ends.
+};
+
+class RoundMachine {
+ public:
+  explicit RoundMachine(const RoundOptions& options);
+  // Errors, kInvalidArgument: sizes that do not fit `options`.
+  static absl::StatusOr<RoundMachine> Restore(const RoundOptions& options, const RecoveredRounds& recovered,
+                                              MonotonicTime now);
+  RoundMachine(RoundMachine&&) noexcept;
+  RoundMachine& operator=(RoundMachine&&) noexcept;
+  ~RoundMachine();
+
+  std::vector<RoundEffect> Step(const RoundEvent& event, MonotonicTime now);
+
+  // Whether the bytes of a contribution are wanted, before they are taken in. kWanted: send them.
+  Verdict Ask(const ContributionId& id, uint64_t incarnation) const;
+  // True for a member that is alive under this incarnation.
+  bool IsMember(const std::string& worker, uint64_t incarnation) const;
+
+  // When Step(TimePassed) is due next; nullopt: only other events matter.
+  std::optional<MonotonicTime> NextDeadline() const;
+
+  RunPhase phase() const;
+  // One sentence: what the run is doing, or what it waits for.
+  std::string Reason(MonotonicTime now) const;
+  // The member that sends the initial parameters, or that evaluates; empty: none.
+  std::string Seeder() const;
+  std::string Evaluator() const;
+  // Oldest round of this fragment that has not committed.
+  int64_t NextRound(int fragment) const;
+  int64_t OldestOpenRound() const;
+  // Newest settled round of a worker; -1: none.
+  int64_t SettledRound(const std::string& worker, int fragment) const;
+  std::vector<MemberView> Members() const;
+  // Open rounds of a fragment, oldest first; `now` enters the reason.
+  std::vector<RoundView> OpenRounds(int fragment, MonotonicTime now) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace diloco

@@ -1,0 +1,66 @@
+// Every file operation of the store, behind one small interface, so that tests can lose, tear and fail writes.
+// Paths are absolute or relative to the working directory. Implementations need not be thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace diloco {
+
+// A file that is written from its end on. Closed, without a sync, by the destructor.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  // All or an error; after an error the file may hold any part of `bytes`.
+  virtual absl::Status Append(std::string_view bytes) = 0;
+  // The bytes are durable when this returns OK. After an error nothing may be assumed, and it is never tried again.
+  virtual absl::Status Sync() = 0;
+};
+
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+  // Reads up to `count` bytes from `offset` into `out`, fewer only at the end of the file; returns how many.
+  virtual absl::StatusOr<size_t> ReadAt(uint64_t offset, char* out, size_t count) const = 0;
+  virtual absl::StatusOr<uint64_t> Size() const = 0;
+};
+
+// Held until destroyed; the operating system gives it up when the process dies.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+  // Creates or replaces; or opens for appending, created when absent.
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) = 0;
+  // Errors: kNotFound.
+  virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) = 0;
+  // Cuts the file to `size` bytes and syncs it.
+  virtual absl::Status Truncate(const std::string& path, uint64_t size) = 0;
+  virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  virtual absl::Status Remove(const std::string& path) = 0;
+  // Names of the entries of a folder, sorted, without the folder.
+  virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;
+  // With parents.
+  virtual absl::Status CreateFolder(const std::string& folder) = 0;
+  // Makes creations, renames and removals in the folder durable.
+  virtual absl::Status SyncFolder(const std::string& folder) = 0;
+  // Takes the lock file, which is created when absent, and writes `holder` into it. Errors: kFailedPrecondition,
+  // naming the holder that the file names, when another process has it.
+  virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, const std::string& holder) = 0;
+};
+
+// The operating system's files. Lives for ever.
+FileSystem* PosixFileSystem();
+
+}  // namespace diloco

@@ -1,0 +1,99 @@
+// The coordinator's durable state: an append-only journal and snapshots of the consensus in one folder.
+//
+//   DIR/LOCK                   held by the running process, names it
+//   DIR/journal-NNNNNNNNNN     records since the snapshot with that sequence number (journal_format.h)
+//   DIR/snapshot-NNNNNNNNNN    a SnapshotRecord and the raw consensus
+//   DIR/checkpoints/           not the store's: see the driver
+//
+// A record is durable when the call that appended it returned OK. After any error the store refuses everything: a
+// failed sync is never retried as if it had worked; restart and recover. Used from one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "coordinator/store/file_system.h"
+#include "diloco/v1/journal.pb.h"
+#include "diloco/v1/types.pb.h"
+
+namespace diloco {
+
+// One published global delta. `messages` are serialised v1::SubscribeResponse: the chunks, then the settled list, then
+// the commit record; the very bytes that the journal holds and every subscriber is sent. Immutable once shared.
+struct PublishedDelta {
+  int fragment = 0;
+  int64_t round = 0;
+  std::vector<std::string> messages;
+  v1::GlobalDeltaCommit commit;
+  v1::SettledList settled;
+
+  uint64_t size_bytes() const;
+};
+
+// Everything that was durable, from the newest good snapshot and the journal behind it.
+struct RecoveredState {
+  // Absent: an empty folder.
+  std::unique_ptr<v1::RunRecord> run;
+  // Absent: not seeded.
+  std::unique_ptr<v1::SnapshotRecord> snapshot;
+  std::vector<float> consensus;  // The snapshot's raw part.
+  // Committed after the snapshot, in commit order (rounds ascend for each fragment).
+  std::vector<std::shared_ptr<const PublishedDelta>> deltas;
+  // Members, newest record of each, and evaluations; the snapshot's own already merged in.
+  std::vector<v1::MemberRecord> members;
+  std::vector<v1::Evaluation> evaluations;
+  // Absent: the run has not ended.
+  std::unique_ptr<v1::EndRecord> end;
+  // What was cut or passed over, one sentence each with file and offset, for the log.
+  std::vector<std::string> warnings;
+};
+
+struct StoreOptions {
+  std::string folder;
+  std::string holder;      // Written into LOCK, such as "diloco-coordinator pid 4711 on host".
+  int snapshots_kept = 2;  // With the journals from the oldest of them on.
+};
+
+class Store {
+ public:
+  // Locks the folder, recovers, and cuts what was never committed before anything is appended.
+  // Errors: kFailedPrecondition when another process holds the folder, naming it; kDataLoss with file and offset when
+  // something committed is damaged and no newer snapshot covers it; others from the file system.
+  static absl::StatusOr<std::unique_ptr<Store>> Open(FileSystem* files, StoreOptions options,
+                                                     RecoveredState* recovered);
+  ~Store();
+
+  absl::Status AppendRun(const v1::RunRecord& record);
+  absl::Status AppendMember(const v1::MemberRecord& record);
+  absl::Status AppendEvaluation(const v1::EvaluationRecord& record);
+  absl::Status AppendGlobalDelta(const PublishedDelta& delta);
+  absl::Status AppendEnd(const v1::EndRecord& record);
+
+  // Writes aside, syncs, renames, syncs the folder; then starts a new journal and drops what is no longer needed.
+  // `arrays`: the raw consensus in the order of SnapshotRecord, header.consensus_bytes() in all. Global deltas that
+  // were appended but are not in the snapshot are given again in `newer`, so that the new journal holds them.
+  absl::Status WriteSnapshot(const v1::SnapshotRecord& header, absl::Span<const absl::Span<const float>> arrays,
+                             absl::Span<const std::shared_ptr<const PublishedDelta>> newer);
+
+  // Path of the newest snapshot and the offset of its raw part, for readers on other threads; a kept snapshot is
+  // never changed. Errors: kFailedPrecondition when there is none.
+  struct SnapshotFile {
+    std::string path;
+    uint64_t consensus_offset = 0;
+    v1::SnapshotRecord header;
+  };
+  absl::StatusOr<SnapshotFile> NewestSnapshot() const;
+
+ private:
+  class Impl;
+  explicit Store(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace diloco

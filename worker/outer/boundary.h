@@ -1,0 +1,16 @@
+// The passes over the parameters that the training thread makes at a round boundary. Element-wise float32, without
+// contraction. Shapes: all [n]; `theta` may be `out`.
+#pragma once
+
+#include "absl/types/span.h"
+
+namespace diloco {
+
+// outer_gradient = anchor - theta (old minus new). Returns false when any element is not finite.
+bool TakeOuterGradient(absl::Span<const float> anchor, absl::Span<const float> theta, absl::Span<float> outer_gradient);
+
+// out = base - coefficient * outer_gradient: the parameters after a boundary (see FragmentOuter::Staged).
+void StepFromBase(absl::Span<const float> base, float coefficient, absl::Span<const float> outer_gradient,
+                  absl::Span<float> out);
+
+}  // namespace diloco

@@ -1,0 +1,90 @@
+// The outer loop of one fragment on a worker: consensus plus look-ahead (method table in common/outer/method.h).
+//
+// The consensus takes one outer step for each global delta, in order. At a boundary the worker looks ahead, from the
+// consensus that it has, over its own contributions d that no applied global delta has settled, oldest first:
+//   momentum shared   x = copy of the consensus state; for each d: x takes an outer step with lambda * d;  theta = x.s
+//   momentum own      q = l; off = 0; for each d: q = mu*q + lambda*d; off = off + lambda*d + mu*q;   theta = s -
+//   eta*off
+//                     where, on each global delta applied, l = mu*l + lambda*(own contributions that it merged)
+// All but the newest contribution is known before the boundary, so that Stage() leaves one fused pass for the training
+// thread: theta = base - coefficient * d. Pure arithmetic; not thread-safe: the sync thread owns it.
+// Source: Eager Updates, arXiv 2502.12996, algorithm 3, regrouped.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+#include "common/base/digest.h"
+#include "common/config/run_config.h"
+#include "common/outer/consensus.h"
+#include "common/outer/method.h"
+
+namespace diloco {
+
+// A contribution of this worker that no applied global delta has settled.
+struct OwnContribution {
+  int64_t round = 0;
+  Digest digest;               // Of its encoded bytes.
+  float lambda = 0;            // As staged for its boundary.
+  std::vector<float> decoded;  // What every decoder gets, [n].
+};
+
+// A line of a global delta's settled list that is about this worker.
+struct OwnSettlement {
+  int64_t round = 0;
+  Digest digest;
+  bool merged = false;  // False: dropped; it leaves the list and adds nothing.
+};
+
+class FragmentOuter {
+ public:
+  struct Options {
+    const Method* method = nullptr;
+    LookaheadSection lookahead;
+    StepScalars initial_scalars;  // Used until a global delta brings newer ones.
+    double own_weight = 1;        // Of this worker's contributions, for the share.
+  };
+
+  FragmentOuter(const Options& options, Consensus consensus);
+
+  // What the next boundary needs; theta = base - coefficient * d for the fresh outer gradient d.
+  struct Staged {
+    std::vector<float> base;
+    float coefficient = 0;  // 0 when theta becomes the consensus.
+    float lambda = 0;       // To be stored with the fresh contribution.
+    int64_t version = 0;    // Of the consensus in it.
+  };
+  Staged Stage() const;
+
+  // Adds the contribution of a boundary; rounds ascend.
+  void Contribute(OwnContribution contribution);
+
+  // Applies the next global delta (round == consensus().version()). Settlements of contributions that are not held
+  // add nothing. Shapes: average [n].
+  // Errors: kInvalidArgument, and nothing changes: another size, or scalars out of range.
+  absl::Status Apply(const StepScalars& scalars, absl::Span<const float> average,
+                     absl::Span<const OwnSettlement> settled);
+
+  // Takes a snapshot's consensus instead of catching up: own momentum is forgotten, and contributions up to
+  // `settled_round` are settled.
+  void Resync(Consensus consensus, const StepScalars& scalars, int64_t settled_round);
+
+  const Consensus& consensus() const { return consensus_; }
+  const std::deque<OwnContribution>& unsettled() const { return unsettled_; }
+
+ private:
+  float Lambda() const;
+
+  Options options_;
+  StepScalars scalars_;
+  Consensus consensus_;
+  std::vector<float> own_momentum_;  // l, [n].
+  std::deque<OwnContribution> unsettled_;
+};
+
+}  // namespace diloco

@@ -1,0 +1,51 @@
+// What the outer loop needs of a trainer: inner steps, and parameters in and out. Free of LibTorch, so that synthetic
+// trainers and other front ends stand on the same client. Called from the training thread only.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/layout/layout.h"
+
+namespace diloco {
+
+struct StepReport {
+  double loss = 0;      // Mean training loss of the step, nats a token; may be NaN.
+  uint64_t tokens = 0;  // Tokens trained on in the step.
+};
+
+struct EvaluationReport {
+  double loss = 0;
+  uint64_t tokens = 0;
+};
+
+class Trainer {
+ public:
+  virtual ~Trainer() = default;
+
+  // Every parameter tensor, in the trainer's order.
+  virtual std::vector<TensorSpec> Tensors() const = 0;
+
+  // Where each tensor lies in the flat vector; called once, after joining, before anything below.
+  virtual void SetLayout(const Layout& layout) = 0;
+
+  // Takes inner step `step` (round * H + i), which also names the schedule's and the data's position.
+  virtual absl::StatusOr<StepReport> Step(int64_t step) = 0;
+
+  // Copies the parameters out and in. Shapes: [layout.element_count()], the flat vector.
+  virtual absl::Status ReadParameters(absl::Span<float> out) = 0;
+  virtual absl::Status WriteParameters(absl::Span<const float> parameters) = 0;
+
+  // Forgets the inner optimizer's moments, after an outer gradient that was not finite.
+  virtual void ResetInnerOptimizer() = 0;
+
+  // Loss on held-out data with the given parameters; the trainer's own parameters, optimizer and data position are
+  // the same afterwards. Shapes: [layout.element_count()].
+  // Errors, kFailedPrecondition: the trainer has no held-out data.
+  virtual absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float> parameters) = 0;
+};
+
+}  // namespace diloco
