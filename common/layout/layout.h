@@ -21,6 +21,7 @@ struct TensorSpec {
   int layer = -1;              // >= 0, or -1 for none. A layer's tensors share a fragment.
   bool decay = false;          // The inner optimizer decays it.
 
+  // Product of the extents; INT64_MAX where that overflows. Extents as Layout::Cut accepts them.
   int64_t ElementCount() const;
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
@@ -41,10 +42,10 @@ struct FragmentRange {
 
 class Layout {
  public:
-  // Cuts `tensors` into at most `fragments` runs of consecutive units (a layer, or a tensor of no layer), so that the
-  // largest fragment is as small as possible; fewer fragments when there are fewer units.
-  // Errors, kInvalidArgument: no tensors or too many, a bad or repeated name, a negative or overflowing shape, a layer
-  // whose tensors are not consecutive, `fragments` outside [1, kMaxFragments].
+  // Cuts `tensors` into `fragments` runs of consecutive units (a layer, or a tensor of no layer), so that the largest
+  // fragment is as small as possible; into fewer when fewer units have elements. O(tensors * log elements).
+  // Errors, kInvalidArgument: no tensors or too many, a bad, reserved (`__metadata__`) or repeated name, a negative or
+  // overflowing shape, a layer whose tensors are not consecutive, `fragments` outside [1, kMaxFragments].
   static absl::StatusOr<Layout> Cut(std::vector<TensorSpec> tensors, int fragments);
 
   absl::Span<const TensorSpec> tensors() const { return tensors_; }
