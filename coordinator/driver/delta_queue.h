@@ -1,8 +1,8 @@
 // What one subscriber still has to be sent: published messages, serialised once and shared by all subscribers. The
 // driver pushes, a stream pops. Thread-safe.
 //
-// A slow reader costs its own queue only: when more than `limit_bytes` wait, the queue drops them all and holds one
-// ResyncRequired message, then ends.
+// A slow reader costs its own queue only: when more than `limit_bytes` of live messages wait, the queue drops them all
+// and holds one ResyncRequired message, then ends.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/mutex.h"
 
@@ -22,7 +23,10 @@ class DeltaQueue {
   // must not block. `resync` is the serialised v1::SubscribeResponse for a reader that fell behind.
   DeltaQueue(uint64_t limit_bytes, std::string resync, std::function<void()> on_ready);
 
-  // Serialised v1::SubscribeResponse; `owner` keeps it alive.
+  // What was published before the subscription; at most once, before any Push. Not counted against the limit, because
+  // the retention holds it anyway.
+  void PushBacklog(const std::vector<std::shared_ptr<const std::string>>& messages);
+  // One more published message, a serialised v1::SubscribeResponse. Ignored once the queue has ended.
   void Push(std::shared_ptr<const std::string> message);
   // Nothing follows; what is queued is still delivered.
   void End();
@@ -36,7 +40,8 @@ class DeltaQueue {
   const std::function<void()> on_ready_;
   Mutex mutex_;
   std::deque<std::shared_ptr<const std::string>> messages_ ABSL_GUARDED_BY(mutex_);
-  uint64_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t backlog_ ABSL_GUARDED_BY(mutex_) = 0;  // Messages at the front that are not counted.
+  uint64_t live_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

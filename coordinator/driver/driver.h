@@ -3,11 +3,12 @@
 // as events; it never waits for one.
 //
 // Requests are the wire's own messages, already complete and size-checked by the service, which holds no state. Every
-// public method is thread-safe: it enqueues and returns; `reply` is called exactly once, on the driver's thread, and
-// must not block. Run() is the thread's body. (A simulated cluster calls RunUntilIdle() instead.)
+// public method is thread-safe: it enqueues and returns. `reply` is called exactly once, on the driver's thread (or
+// before the method returns, when the request is turned away), and must not block. Run() is the thread's body. (A
+// simulated cluster calls RunUntilIdle() instead.)
 //
-// Errors follow proto/diloco/v1/worker.proto and admin.proto; kUnavailable while shutting down; kResourceExhausted
-// when kMaxDriverQueue requests wait.
+// Errors follow proto/diloco/v1/worker.proto and admin.proto; kUnavailable while shutting down and after the store
+// failed; kResourceExhausted when kMaxDriverQueue requests wait.
 #pragma once
 
 #include <cstdint>
@@ -68,8 +69,9 @@ class Driver {
   void Join(v1::JoinRequest request, Reply<v1::JoinResponse> reply);
 
   // A session: `send` is called with every directive that differs from the last one sent, and after each heartbeat.
-  // `close` ends it from this side (kAborted: not a member under this incarnation). Both may still be called while
-  // CloseSession is queued: the service keeps alive what they use.
+  // `close` ends it from this side, once: kAborted (not a member under this incarnation, or a newer session of the
+  // worker took over), kInvalidArgument, kNotFound (another run), kUnavailable. Both may still be called while
+  // CloseSession is queued: the service keeps alive what they use. Heartbeats that find the queue full are dropped.
   struct SessionSink {
     std::function<void(v1::SessionResponse)> send;
     std::function<void(absl::Status)> close;
@@ -83,7 +85,7 @@ class Driver {
   void Upload(v1::UploadRequest request, Reply<v1::UploadResponse> reply);
 
   // Pushes everything published from the given rounds on into `queue`, from now until Unsubscribe, the end of the run
-  // or an overflow. The reply comes before the first message.
+  // or an overflow. The reply comes before the first message. A worker has one subscription: a newer one ends the older.
   void Subscribe(v1::SubscribeRequest request, std::shared_ptr<DeltaQueue> queue, Reply<std::monostate> reply);
   void Unsubscribe(std::shared_ptr<DeltaQueue> queue);
 
