@@ -50,6 +50,7 @@ class FragmentOuter {
     double own_weight = 1;        // Of this worker's contributions, for the share.
   };
 
+  // The outer optimizer must be linear: Stage() relies on it.
   FragmentOuter(const Options& options, Consensus consensus);
 
   // What the next boundary needs; theta = base - coefficient * d for the fresh outer gradient d.
@@ -61,7 +62,7 @@ class FragmentOuter {
   };
   Staged Stage() const;
 
-  // Adds the contribution of a boundary; rounds ascend.
+  // Adds the contribution of a boundary; rounds ascend. Methods without look-ahead keep nothing of it.
   void Contribute(OwnContribution contribution);
 
   // Applies the next global delta (round == consensus().version()). Settlements of contributions that are not held
@@ -79,11 +80,13 @@ class FragmentOuter {
 
  private:
   float Lambda() const;
+  std::vector<float> OwnMomentumBase() const;
+  std::vector<float> SharedMomentumBase() const;
 
   Options options_;
-  StepScalars scalars_;
+  StepScalars scalars_;  // Of the newest global delta.
   Consensus consensus_;
-  std::vector<float> own_momentum_;  // l, [n].
+  std::vector<float> own_momentum_;  // l, [n]; empty unless it is needed.
   std::deque<OwnContribution> unsettled_;
 };
 

@@ -1,0 +1,38 @@
+#include "common/outer/consensus.h"
+
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+
+#include "common/base/check.h"
+
+namespace diloco {
+
+Consensus::Consensus(const OuterOptimizer* optimizer, std::vector<float> parameters)
+    : Consensus(optimizer, 0, std::move(parameters), {}) {
+  state_.assign(static_cast<size_t>(optimizer_->state_arrays), std::vector<float>(parameters_.size(), 0.0f));
+}
+
+Consensus::Consensus(const OuterOptimizer* optimizer, int64_t version, std::vector<float> parameters,
+                     std::vector<std::vector<float>> state)
+    : optimizer_(optimizer), version_(version), parameters_(std::move(parameters)), state_(std::move(state)) {
+  for (const std::vector<float>& array : state_) DILOCO_CHECK(array.size() == parameters_.size());
+}
+
+void Consensus::Apply(const StepScalars& scalars, absl::Span<const float> average) {
+  DILOCO_CHECK(average.size() == parameters_.size());
+  DILOCO_CHECK(state_.size() == static_cast<size_t>(optimizer_->state_arrays));
+  absl::InlinedVector<absl::Span<float>, 2> state;
+  for (std::vector<float>& array : state_) state.push_back(absl::MakeSpan(array));
+  optimizer_->step(scalars, average, absl::MakeSpan(parameters_), state);
+  ++version_;
+}
+
+Digest Consensus::ComputeDigest() const {
+  DigestBuilder builder;
+  builder.Add(absl::MakeConstSpan(parameters_));
+  for (const std::vector<float>& array : state_) builder.Add(absl::MakeConstSpan(array));
+  return builder.Finish();
+}
+
+}  // namespace diloco

@@ -1,0 +1,140 @@
+// Values are worked out by hand with rate 0.5, momentum 0.5 and lambda 0.5, all exact in binary.
+#include "worker/outer/fragment_outer.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace diloco {
+namespace {
+
+constexpr StepScalars kScalars{.rate = 0.5f, .momentum = 0.5f, .participating_weight = 2};
+
+FragmentOuter Make(const char* method, std::optional<double> lambda, bool shared, const char* optimizer = "nesterov",
+                   StepScalars scalars = kScalars) {
+  return FragmentOuter({.method = FindMethod(method),
+                        .lookahead = {.lambda = lambda, .shared_momentum = shared},
+                        .initial_scalars = scalars,
+                        .own_weight = 1},
+                       Consensus(FindOuterOptimizer(optimizer), {8.0f}));
+}
+
+OwnContribution Own(int64_t round, float lambda, float d) {
+  return {.round = round, .digest = {9, static_cast<uint64_t>(round)}, .lambda = lambda, .decoded = {d}};
+}
+
+OwnSettlement Settle(int64_t round, bool merged) {
+  return {.round = round, .digest = {9, static_cast<uint64_t>(round)}, .merged = merged};
+}
+
+TEST(FragmentOuterTest, WithoutLookaheadThetaBecomesTheConsensus) {
+  FragmentOuter outer = Make("delayed", std::nullopt, false);
+  outer.Contribute(Own(0, 0, 4.0f));
+  ASSERT_TRUE(outer.Apply(kScalars, {2.0f}, {}).ok());
+  const FragmentOuter::Staged staged = outer.Stage();
+  // b = 2; s = 8 - 0.5 * (2 + 0.5 * 2) = 6.5.
+  EXPECT_EQ(staged.base, std::vector<float>{6.5f});
+  EXPECT_EQ(staged.coefficient, 0.0f);
+  EXPECT_EQ(staged.version, 1);
+  EXPECT_TRUE(outer.unsettled().empty());
+}
+
+TEST(FragmentOuterTest, FirstBoundaryLooksAheadOverItsOwnGradientOnly) {
+  for (const bool shared : {false, true}) {
+    const FragmentOuter::Staged staged = Make("eager", 0.5, shared).Stage();
+    EXPECT_EQ(staged.base, std::vector<float>{8.0f});
+    // rate * (1 + momentum) * lambda.
+    EXPECT_EQ(staged.coefficient, 0.375f);
+    EXPECT_EQ(staged.lambda, 0.5f);
+  }
+}
+
+TEST(FragmentOuterTest, OwnMomentumTakesTheStepsStillOnTheirWay) {
+  FragmentOuter outer = Make("eager", 0.5, false);
+  outer.Contribute(Own(0, 0.5f, 4.0f));
+  // q = 0.5*4 = 2; off = 2 + 0.5*2 = 3; base = 8 - 0.5*(3 + 0.25*2) = 6.25.
+  EXPECT_EQ(outer.Stage().base, std::vector<float>{6.25f});
+  // The average 3 merged it: b = 3, s = 8 - 0.5*(3 + 1.5) = 5.75; l = 0.5*4 = 2; base = 5.75 - 0.5*0.25*2 = 5.5.
+  const std::vector<OwnSettlement> settled = {Settle(0, true)};
+  ASSERT_TRUE(outer.Apply(kScalars, {3.0f}, settled).ok());
+  EXPECT_EQ(outer.Stage().base, std::vector<float>{5.5f});
+  EXPECT_TRUE(outer.unsettled().empty());
+}
+
+TEST(FragmentOuterTest, SharedMomentumStepsOnACopyOfTheConsensus) {
+  FragmentOuter outer = Make("eager", 0.5, true);
+  ASSERT_TRUE(outer.Apply(kScalars, {3.0f}, {}).ok());  // b = 3, s = 5.75.
+  outer.Contribute(Own(1, 0.5f, 4.0f));
+  // g = 2: b = 1.5 + 2 = 3.5; s = 5.75 - 0.5*(2 + 1.75) = 3.875; g = 0: s = 3.875 - 0.5*0.25*3.5 = 3.4375.
+  EXPECT_EQ(outer.Stage().base, std::vector<float>{3.4375f});
+  EXPECT_EQ(outer.consensus().parameters()[0], 5.75f);
+}
+
+TEST(FragmentOuterTest, DroppedContributionAddsNothing) {
+  FragmentOuter outer = Make("eager", 0.5, false);
+  outer.Contribute(Own(0, 0.5f, 4.0f));
+  const std::vector<OwnSettlement> settled = {Settle(0, false)};
+  ASSERT_TRUE(outer.Apply(kScalars, {3.0f}, settled).ok());
+  EXPECT_TRUE(outer.unsettled().empty());
+  EXPECT_EQ(outer.Stage().base, std::vector<float>{5.75f});
+}
+
+TEST(FragmentOuterTest, SettlementOfOtherBytesOrRoundsTouchesNothing) {
+  FragmentOuter outer = Make("eager", 0.5, false);
+  outer.Contribute(Own(1, 0.5f, 4.0f));
+  const std::vector<OwnSettlement> settled = {Settle(0, true), {.round = 1, .digest = {7, 7}, .merged = true}};
+  ASSERT_TRUE(outer.Apply(kScalars, {0.0f}, settled).ok());
+  EXPECT_EQ(outer.unsettled().size(), 1u);
+  EXPECT_EQ(outer.Stage().base, std::vector<float>{6.25f});
+}
+
+TEST(FragmentOuterTest, ShareFollowsTheParticipatingWeight) {
+  FragmentOuter outer = Make("eager", std::nullopt, false);
+  EXPECT_EQ(outer.Stage().lambda, 0.5f);
+  StepScalars more = kScalars;
+  more.participating_weight = 4;
+  ASSERT_TRUE(outer.Apply(more, {0.0f}, {}).ok());
+  EXPECT_EQ(outer.Stage().lambda, 0.25f);
+  more.participating_weight = 0;
+  ASSERT_TRUE(outer.Apply(more, {0.0f}, {}).ok());
+  EXPECT_EQ(outer.Stage().lambda, 0.25f);
+}
+
+TEST(FragmentOuterTest, SgdLooksAheadWithoutMomentum) {
+  for (const bool shared : {false, true}) {
+    FragmentOuter outer = Make("eager", 1.0, shared, "sgd", {.rate = 0.5f, .momentum = 0, .participating_weight = 1});
+    outer.Contribute(Own(0, 1.0f, 4.0f));
+    EXPECT_EQ(outer.Stage().base, std::vector<float>{6.0f});
+    EXPECT_EQ(outer.Stage().coefficient, 0.5f);
+  }
+}
+
+TEST(FragmentOuterTest, ResyncSettlesUpToTheMarkAndForgetsOwnMomentum) {
+  FragmentOuter outer = Make("eager", 0.5, false);
+  outer.Contribute(Own(0, 0.5f, 4.0f));
+  outer.Contribute(Own(1, 0.5f, 4.0f));
+  const std::vector<OwnSettlement> settled = {Settle(0, true)};
+  ASSERT_TRUE(outer.Apply(kScalars, {3.0f}, settled).ok());
+  outer.Resync(Consensus(FindOuterOptimizer("nesterov"), 5, {1.0f}, {{0.0f}}), kScalars, 1);
+  EXPECT_EQ(outer.Stage().base, std::vector<float>{1.0f});
+  EXPECT_EQ(outer.Stage().version, 5);
+}
+
+TEST(FragmentOuterTest, BadGlobalDeltaChangesNothing) {
+  FragmentOuter outer = Make("eager", 0.5, false);
+  EXPECT_EQ(outer.Apply(kScalars, {1.0f, 2.0f}, {}).code(), absl::StatusCode::kInvalidArgument);
+  for (const StepScalars& bad :
+       {StepScalars{.rate = 0, .momentum = 0, .participating_weight = 1},
+        StepScalars{.rate = std::numeric_limits<float>::infinity(), .momentum = 0, .participating_weight = 1},
+        StepScalars{.rate = 1, .momentum = 1, .participating_weight = 1},
+        StepScalars{.rate = 1, .momentum = 0, .participating_weight = -1}}) {
+    EXPECT_EQ(outer.Apply(bad, {1.0f}, {}).code(), absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(outer.consensus().version(), 0);
+  EXPECT_EQ(outer.Stage().base, std::vector<float>{8.0f});
+}
+
+}  // namespace
+}  // namespace diloco
