@@ -34,6 +34,13 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 // Waits may wake spuriously: call them in a loop over the condition.
 class CondVar {
  public:
+  // Without a deadline, for a thread that has nothing to do until it is told.
+  void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
+    condition_.wait(lock);
+    lock.release();
+  }
+
   void NotifyOne() { condition_.notify_one(); }
   void NotifyAll() { condition_.notify_all(); }
 

@@ -1,0 +1,46 @@
+// The read-only HTTP port of both programs:
+//   /metrics  a registry in Prometheus' text format
+//   /healthz  200 "ok" while the process answers (liveness)
+//   /readyz   200 "ready", or 503 with the reason (readiness: recovery, start-up, shutdown)
+// It has threads of its own with stacks of the usual size, a fixed number of them, and closes each connection after one
+// answer, so that an idle peer holds no thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/net/host_port.h"
+
+namespace prometheus {
+class Registry;
+}
+
+namespace diloco {
+
+struct HttpServerOptions {
+  HostPort address;                                // Port 0: any free one.
+  const prometheus::Registry* registry = nullptr;  // Outlives the server.
+  // OK, or why not. Called on the server's threads, so it is thread-safe and must not block.
+  std::function<absl::Status()> ready;
+};
+
+class HttpServer {
+ public:
+  // Listens and serves when this returns. Errors: as ResolveListenAddress and ProbeListenAddress, for `what`.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(std::string_view what, HttpServerOptions options);
+  // Stops listening, finishes the answers that are being written (each has a deadline) and joins the threads.
+  ~HttpServer();
+
+  // Numeric, with the actual port.
+  const HostPort& address() const;
+
+ private:
+  class Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace diloco

@@ -1,0 +1,76 @@
+// The metrics of diloco-coordinator: a plain struct of series, registered once at start-up with every label value that
+// is known, so that each series starts at 0. Series of a worker exist while it is a member. Thread-safe, but for
+// SetWorker and RemoveWorker, which are for one thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+#include "common/metrics/families.h"
+#include "diloco/v1/types.pb.h"
+
+namespace diloco {
+
+struct CoordinatorMetrics {
+  // `methods`: names of the calls that are served; `phases`: names of the run's phases; `verdicts`: of the answers to
+  // a contribution. They are the label values, in this order.
+  struct LabelValues {
+    absl::Span<const char* const> methods;
+    absl::Span<const char* const> phases;
+    absl::Span<const char* const> verdicts;
+  };
+  CoordinatorMetrics(prometheus::Registry& registry, const LabelValues& values);
+
+  // ---- The run and its members ----
+  std::vector<prometheus::Gauge*> run_phase;  // By index of `phases`.
+  prometheus::Gauge& workers_expected;
+  prometheus::Gauge& workers_alive;
+  prometheus::Gauge& workers_lost;
+  prometheus::Gauge& workers_left;
+  prometheus::Counter& joins_new;
+  prometheus::Counter& joins_returning;
+  prometheus::Counter& worker_losses;
+  // `now_seconds`: Unix time.
+  void SetWorker(const std::string& worker, const v1::WorkerProgress& progress, double now_seconds);
+  void RemoveWorker(const std::string& worker);
+
+  // ---- Contributions, rounds, publication ----
+  prometheus::Counter& chunks_accepted;
+  prometheus::Counter& chunks_corrupt;
+  prometheus::Counter& received_bytes;
+  std::vector<prometheus::Counter*> contributions;  // By index of `verdicts`.
+  prometheus::Counter& contributions_merged;
+  prometheus::Counter& contributions_dropped;
+  prometheus::Counter& fragment_rounds;
+  prometheus::Gauge& round_newest_committed;
+  prometheus::Histogram& round_duration_seconds;
+  prometheus::Histogram& merge_duration_seconds;
+  prometheus::Gauge& average_norm;
+  prometheus::Counter& published_bytes;
+  prometheus::Gauge& subscribers;
+  prometheus::Gauge& evaluation_loss;
+  prometheus::Gauge& evaluation_version;
+  prometheus::Histogram& snapshot_write_duration_seconds;
+  prometheus::Gauge& snapshot_version;
+  prometheus::Gauge& snapshot_last_success_timestamp_seconds;
+  prometheus::Counter& checkpoints;
+
+  // ---- Calls ----
+  std::vector<prometheus::Gauge*> calls_open;  // By index of `methods`.
+  void CountCall(size_t method, absl::StatusCode code);
+
+ private:
+  static constexpr size_t kWorkerGauges = 7;
+  const std::vector<std::string> methods_;
+  prometheus::Family<prometheus::Counter>* calls_;
+  const std::array<prometheus::Family<prometheus::Gauge>*, kWorkerGauges> worker_families_;
+  std::map<std::string, std::array<prometheus::Gauge*, kWorkerGauges>> worker_series_;
+};
+
+}  // namespace diloco

@@ -1,0 +1,47 @@
+// The metrics of diloco-worker: a plain struct of series, registered once at start-up. The series are thread-safe;
+// Report is for one thread at a time.
+#pragma once
+
+#include "common/metrics/families.h"
+#include "diloco/v1/types.pb.h"
+
+namespace diloco {
+
+struct WorkerMetrics {
+  explicit WorkerMetrics(prometheus::Registry& registry);
+
+  // Sets everything that the worker also reports to the coordinator. Counters follow the totals of `progress`, which
+  // never fall within a session.
+  void Report(const v1::WorkerProgress& progress);
+
+  prometheus::Counter& inner_steps;
+  prometheus::Counter& tokens;
+  prometheus::Gauge& tokens_per_second;
+  prometheus::Gauge& train_loss;
+  prometheus::Gauge& round;
+  prometheus::Gauge& consensus_version;
+  prometheus::Gauge& staleness_rounds;
+  prometheus::Counter& blocked_seconds;
+  prometheus::Counter& wall_seconds;
+  prometheus::Counter& evaluation_seconds;
+  prometheus::Gauge& utilization_ratio;
+  prometheus::Counter& rounds_skipped;
+  prometheus::Counter& outer_gradients_not_finite;
+  prometheus::Counter& uploaded_bytes;
+  prometheus::Counter& downloaded_bytes;
+
+  // Not part of the report.
+  prometheus::Gauge& connected;
+  prometheus::Counter& reconnects;
+  prometheus::Gauge& evaluation_loss;
+  prometheus::Gauge& evaluation_version;
+  prometheus::Histogram& checkpoint_write_duration_seconds;
+  prometheus::Gauge& checkpoint_last_success_timestamp_seconds;
+
+ private:
+  // A resumed worker's step is not 0 at first: steps of earlier processes are not counted again.
+  bool reported_ = false;
+  int64_t first_step_ = 0;
+};
+
+}  // namespace diloco

@@ -1,0 +1,29 @@
+// Channels towards the coordinator, and what both ends of a connection must agree on.
+#pragma once
+
+#include <grpcpp/channel.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace diloco {
+
+// The client pings this often, also without a call, and gives a connection up that stays silent this long. The server
+// permits half of that, so that a ping that is early by clock or network is no offence (a GOAWAY "too many pings").
+inline constexpr absl::Duration kKeepalivePeriod = absl::Seconds(20);
+inline constexpr absl::Duration kKeepaliveTimeout = absl::Seconds(20);
+inline constexpr absl::Duration kKeepalivePermitted = absl::Seconds(10);
+
+struct ChannelOptions {
+  // Between attempts to connect; gRPC itself backs off within this range, with jitter.
+  absl::Duration initial_backoff = absl::Milliseconds(200);
+  absl::Duration max_backoff = absl::Seconds(5);
+};
+
+// A channel of its own: several to one target are several TCP connections, so that control never waits behind bulk.
+// Connects on first use, directly whatever proxy the environment names. `target`: HOST:PORT (see ParseHostPort).
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const ChannelOptions& options = {});
+
+}  // namespace diloco

@@ -1,0 +1,152 @@
+#include "common/http/http_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <prometheus/registry.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+#include "common/metrics/coordinator_metrics.h"
+#include "common/metrics/worker_metrics.h"
+
+namespace diloco {
+namespace {
+
+using testing::HasSubstr;
+
+HttpServerOptions Options(const prometheus::Registry* registry, int port = 0) {
+  return {.address = {"127.0.0.1", port}, .registry = registry, .ready = [] { return absl::OkStatus(); }};
+}
+
+std::unique_ptr<HttpServer> StartOrDie(HttpServerOptions options) {
+  absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start("--http", std::move(options));
+  EXPECT_TRUE(server.ok()) << server.status();
+  return server.ok() ? *std::move(server) : nullptr;
+}
+
+httplib::Response Get(const HttpServer& server, const std::string& path) {
+  httplib::Client client(server.address().host, server.address().port);
+  const httplib::Result result = client.Get(path);
+  EXPECT_TRUE(result) << path;
+  return result ? *result : httplib::Response();
+}
+
+// What promtool, the checker that comes with Prometheus, says of a scrape; empty: nothing.
+std::string Promtool(const std::string& scrape) {
+  const std::string path = testing::TempDir() + "/scrape-" + std::to_string(getpid()) + ".txt";
+  std::ofstream(path) << scrape;
+  const std::string command = absl::StrFormat("promtool check metrics < '%s' 2>&1; echo exit $?", path);
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string output;
+  char buffer[4096];
+  for (size_t n = 0; (n = fread(buffer, 1, sizeof(buffer), pipe)) > 0;) output.append(buffer, n);
+  pclose(pipe);
+  std::remove(path.c_str());
+  return output;
+}
+
+TEST(HttpServerTest, PromtoolAcceptsTheScrapesOfBothPrograms) {
+  constexpr const char* kNames[] = {"one", "two"};
+  prometheus::Registry coordinator;
+  CoordinatorMetrics coordinator_metrics(coordinator, {kNames, kNames, kNames});
+  coordinator_metrics.SetWorker("east", {}, 1);
+  coordinator_metrics.CountCall(0, absl::StatusCode::kAborted);
+  prometheus::Registry worker;
+  WorkerMetrics worker_metrics(worker);
+  worker_metrics.Report({});
+  for (const prometheus::Registry* registry : {&coordinator, &worker}) {
+    const auto server = StartOrDie(Options(registry));
+    const httplib::Response response = Get(*server, "/metrics");
+    EXPECT_EQ(response.status, 200);
+    EXPECT_EQ(response.get_header_value("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
+    EXPECT_THAT(response.body, HasSubstr("diloco_build_info"));
+    EXPECT_EQ(Promtool(response.body), "exit 0\n");
+  }
+}
+
+TEST(HttpServerTest, PromtoolWouldObject) {
+  EXPECT_THAT(Promtool("# HELP diloco_wait_ms Text\n# TYPE diloco_wait_ms counter\ndiloco_wait_ms 1\n"),
+              HasSubstr("exit 3"));
+}
+
+TEST(HttpServerTest, IsLiveAtOnceAndReadyWhenToldSo) {
+  prometheus::Registry registry;
+  std::atomic<bool> recovered = false;
+  HttpServerOptions options = Options(&registry);
+  options.ready = [&recovered] {
+    return recovered ? absl::OkStatus() : absl::UnavailableError("recovering the journal");
+  };
+  const auto server = StartOrDie(std::move(options));
+  EXPECT_EQ(Get(*server, "/healthz").status, 200);
+  EXPECT_EQ(Get(*server, "/readyz").status, 503);
+  EXPECT_EQ(Get(*server, "/readyz").body, "recovering the journal\n");
+  recovered = true;
+  EXPECT_EQ(Get(*server, "/readyz").status, 200);
+}
+
+TEST(HttpServerTest, ServesNothingElse) {
+  prometheus::Registry registry;
+  const auto server = StartOrDie(Options(&registry));
+  EXPECT_EQ(Get(*server, "/").status, 404);
+  EXPECT_EQ(Get(*server, "/../etc/passwd").status, 404);
+  httplib::Client client(server->address().host, server->address().port);
+  EXPECT_EQ(client.Post("/metrics", std::string(1 << 20, 'x'), "text/plain")->status, 413);
+  EXPECT_EQ(client.Delete("/metrics")->status, 404);
+}
+
+TEST(HttpServerTest, ATakenPortIsAnErrorThatNamesIt) {
+  prometheus::Registry registry;
+  const auto first = StartOrDie(Options(&registry));
+  const absl::StatusOr<std::unique_ptr<HttpServer>> second =
+      HttpServer::Start("--http", Options(&registry, first->address().port));
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("--http " + first->address().ToString()));
+}
+
+TEST(HttpServerTest, ThePortIsFreeAgainWhenTheServerIsGone) {
+  prometheus::Registry registry;
+  auto server = StartOrDie(Options(&registry));
+  const int port = server->address().port;
+  EXPECT_EQ(Get(*server, "/healthz").status, 200);
+  server.reset();
+  EXPECT_EQ(StartOrDie(Options(&registry, port))->address().port, port);
+}
+
+TEST(HttpServerTest, StopsEvenWhenNobodyEverAsked) {
+  prometheus::Registry registry;
+  for (int i = 0; i < 50; ++i) StartOrDie(Options(&registry));
+}
+
+TEST(HttpServerTest, SilentPeersDoNotKeepOthersOut) {
+  // More connections than threads, none of which says anything: they lose their turn when the read times out, and the
+  // scrape behind them is answered.
+  prometheus::Registry registry;
+  const auto server = StartOrDie(Options(&registry));
+  std::vector<int> silent;
+  for (int i = 0; i < 6; ++i) {
+    const int peer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<uint16_t>(server->address().port));
+    ASSERT_EQ(connect(peer, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    silent.push_back(peer);
+  }
+  httplib::Client client(server->address().host, server->address().port);
+  client.set_read_timeout(60);
+  const httplib::Result result = client.Get("/healthz");
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->status, 200);
+  for (const int peer : silent) close(peer);
+}
+
+}  // namespace
+}  // namespace diloco

@@ -1,0 +1,107 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
+
+#include <cmath>
+#include <string>
+
+#include "common/metrics/coordinator_metrics.h"
+#include "common/metrics/worker_metrics.h"
+
+namespace diloco {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kMethods[] = {"Join", "Upload"};
+constexpr const char* kPhases[] = {"seeding", "training"};
+constexpr const char* kVerdicts[] = {"stored", "refused"};
+constexpr CoordinatorMetrics::LabelValues kLabels = {kMethods, kPhases, kVerdicts};
+
+std::string Scrape(const prometheus::Registry& registry) {
+  return prometheus::TextSerializer().Serialize(registry.Collect());
+}
+
+TEST(CoordinatorMetricsTest, EverySeriesStartsAtZero) {
+  prometheus::Registry registry;
+  const CoordinatorMetrics metrics(registry, kLabels);
+  const std::string scrape = Scrape(registry);
+  for (const char* line :
+       {"diloco_contribution_chunks_total{outcome=\"accepted\"} 0",
+        "diloco_contribution_chunks_total{outcome=\"corrupt\"} 0", "diloco_contributions_total{verdict=\"refused\"} 0",
+        "diloco_run_phase{phase=\"training\"} 0", "diloco_workers{state=\"alive\"} 0",
+        "diloco_rpc_server_open{method=\"Upload\"} 0", "diloco_rpc_server_handled_total{code=\"OK\",method=\"Join\"} 0",
+        "diloco_round_duration_seconds_count 0"}) {
+    EXPECT_THAT(scrape, HasSubstr(line));
+  }
+  EXPECT_THAT(scrape, HasSubstr("diloco_build_info{version=\"" DILOCO_VERSION "\"} 1"));
+}
+
+TEST(CoordinatorMetricsTest, ASeriesOfAWorkerLivesAsLongAsItsMembership) {
+  prometheus::Registry registry;
+  CoordinatorMetrics metrics(registry, kLabels);
+  v1::WorkerProgress progress;
+  progress.set_step(90);
+  progress.set_blocked_seconds(1);
+  progress.set_wall_seconds(4);
+  metrics.SetWorker("east", progress, 1000.5);
+  metrics.SetWorker("west", progress, 1001);
+  std::string scrape = Scrape(registry);
+  EXPECT_THAT(scrape, HasSubstr("diloco_worker_inner_steps{worker=\"east\"} 90"));
+  EXPECT_THAT(scrape, HasSubstr("diloco_worker_utilization_ratio{worker=\"east\"} 0.75"));
+  EXPECT_THAT(scrape, HasSubstr("diloco_worker_last_heartbeat_timestamp_seconds{worker=\"east\"} 1000.5"));
+  metrics.RemoveWorker("east");
+  metrics.RemoveWorker("never-there");
+  scrape = Scrape(registry);
+  EXPECT_THAT(scrape, Not(HasSubstr("east")));
+  EXPECT_THAT(scrape, HasSubstr("worker=\"west\""));
+}
+
+TEST(CoordinatorMetricsTest, CountsCallsByMethodAndCode) {
+  prometheus::Registry registry;
+  CoordinatorMetrics metrics(registry, kLabels);
+  metrics.CountCall(1, absl::StatusCode::kAborted);
+  metrics.CountCall(1, absl::StatusCode::kAborted);
+  EXPECT_THAT(Scrape(registry), HasSubstr("diloco_rpc_server_handled_total{code=\"ABORTED\",method=\"Upload\"} 2"));
+}
+
+TEST(WorkerMetricsTest, CountersFollowTheTotalsOfTheReport) {
+  prometheus::Registry registry;
+  WorkerMetrics metrics(registry);
+  v1::WorkerProgress progress;
+  progress.set_step(500);  // Resumed: these are steps of an earlier process.
+  metrics.Report(progress);
+  EXPECT_EQ(metrics.inner_steps.Value(), 0);
+  progress.set_step(530);
+  progress.set_tokens(1000);
+  progress.set_wall_seconds(8);
+  progress.set_blocked_seconds(2);
+  metrics.Report(progress);
+  metrics.Report(progress);
+  EXPECT_EQ(metrics.inner_steps.Value(), 30);
+  EXPECT_EQ(metrics.tokens.Value(), 1000);
+  EXPECT_EQ(metrics.utilization_ratio.Value(), 0.75);
+}
+
+TEST(WorkerMetricsTest, ALossThatIsNoNumberIsShownAsSuch) {
+  prometheus::Registry registry;
+  WorkerMetrics metrics(registry);
+  v1::WorkerProgress progress;
+  progress.set_loss(std::nan(""));
+  metrics.Report(progress);
+  EXPECT_THAT(Scrape(registry), HasSubstr("diloco_train_loss Nan"));
+}
+
+TEST(MetricsTest, RoundsOfADurationFallIntoTheBucketThatTheyAreNotAbove) {
+  prometheus::Registry registry;
+  CoordinatorMetrics metrics(registry, kLabels);
+  metrics.merge_duration_seconds.Observe(0.002);
+  const std::string scrape = Scrape(registry);
+  EXPECT_THAT(scrape, HasSubstr("diloco_merge_duration_seconds_bucket{le=\"0.001\"} 0"));
+  EXPECT_THAT(scrape, HasSubstr("diloco_merge_duration_seconds_bucket{le=\"0.002\"} 1"));
+  EXPECT_THAT(scrape, HasSubstr("diloco_merge_duration_seconds_bucket{le=\"1048.576\"} 1"));
+}
+
+}  // namespace
+}  // namespace diloco
