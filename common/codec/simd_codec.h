@@ -1,0 +1,22 @@
+// The codecs in SIMD (Highway): the best instruction set of the processor is chosen at run time. Same bytes as the
+// scalar reference (reference_codec.h).
+// Shapes and behaviour: Codec::encode and Codec::decode.
+#pragma once
+
+#include <string_view>
+
+#include "absl/types/span.h"
+
+namespace diloco::simd {
+
+void EncodeBf16(absl::Span<const float> values, absl::Span<char> out);
+void EncodeInt8(absl::Span<const float> values, absl::Span<char> out);
+void EncodeInt4(absl::Span<const float> values, absl::Span<char> out);
+void EncodeE3m0(absl::Span<const float> values, absl::Span<char> out);
+
+void DecodeBf16(std::string_view encoded, absl::Span<float> out);
+void DecodeInt8(std::string_view encoded, absl::Span<float> out);
+void DecodeInt4(std::string_view encoded, absl::Span<float> out);
+void DecodeE3m0(std::string_view encoded, absl::Span<float> out);
+
+}  // namespace diloco::simd
