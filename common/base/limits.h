@@ -19,6 +19,10 @@ inline constexpr size_t kMaxNameBytes = 64;
 inline constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 inline constexpr int64_t kMaxElements = int64_t{1} << 40;
 
+// Largest overlap, in rounds, and largest max_late: they bound the rounds of a fragment that are open at once.
+inline constexpr int kMaxOverlapRounds = 16;
+inline constexpr int kMaxLate = 16;
+
 // Payload of one chunk: uploads, global deltas, snapshots, seeds.
 inline constexpr size_t kMaxChunkBytes = size_t{1} << 20;
 // One gRPC message, either way: a chunk and what describes it.

@@ -1,12 +1,12 @@
 #include "common/base/utf8.h"
 
-#include <cstddef>
 #include <cstdint>
 
 namespace diloco {
 
-bool IsValidUtf8(std::string_view text) {
+size_t ValidUtf8Prefix(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
+    const size_t start = i;
     const auto lead = static_cast<uint8_t>(text[i++]);
     if (lead < 0x80) continue;
     // Continuation bytes to come, and the range of the first: it alone rules out overlong forms and surrogates.
@@ -24,15 +24,15 @@ bool IsValidUtf8(std::string_view text) {
       if (lead == 0xF0) low = 0x90;
       if (lead == 0xF4) high = 0x8F;
     } else {
-      return false;
+      return start;
     }
     for (; more > 0; --more, low = 0x80, high = 0xBF) {
-      if (i == text.size()) return false;
+      if (i == text.size()) return start;
       const auto next = static_cast<uint8_t>(text[i++]);
-      if (next < low || next > high) return false;
+      if (next < low || next > high) return start;
     }
   }
-  return true;
+  return text.size();
 }
 
 }  // namespace diloco

@@ -32,7 +32,7 @@ struct LookaheadSection {
 struct OuterSection {
   std::string optimizer = "nesterov";  // A name of common/outer/outer_optimizer.h.
   double rate = 0.4;                   // (0, 10].
-  double momentum = 0.9;               // [0, 1). Not a key of `sgd`.
+  double momentum = 0.9;               // [0, 1). Not a key of `sgd`, where it is 0.
 };
 
 struct InnerSection {
@@ -88,8 +88,8 @@ struct RunConfig {
   RunSection run;
   std::string method = "eager";  // A name of common/outer/method.h.
   int64_t inner_steps = 30;      // H. [1, 1e6].
-  int64_t overlap = 0;           // Inner steps; default and range by method.
-  int max_late = 0;              // Rounds; default by method: 1 for `eager`, else 0 and nothing else. [0, 16].
+  int64_t overlap = 0;  // Inner steps: a multiple of H, [H, kMaxOverlapRounds * H], default H; or 0, by method.
+  int max_late = 0;     // Rounds; default by method: 1 for `eager`, else 0 and nothing else. [0, kMaxLate].
   LookaheadSection lookahead;
   OuterSection outer;
   InnerSection inner;
@@ -105,9 +105,10 @@ struct RunConfig {
 };
 
 // Parses and checks a whole file. `source` names it in errors, such as "run.yaml".
-// Errors, kInvalidArgument: `source:line:column: what is wrong; what to do`, for a syntax error, an unknown or repeated
-// key (naming both lines), a merge key `<<`, a value of the wrong type or out of range, a required key that is absent,
-// keys that contradict each other (such as `max_late` with `diloco`, `lookahead` with anything but `eager`).
+// Errors, kInvalidArgument: `source:line:column: what is wrong; what to do` (columns are bytes, from 1), for a syntax
+// error, an unknown or repeated key (naming both lines), a merge key `<<`, a value of the wrong type or out of range, a
+// required key that is absent, keys that contradict each other (such as `max_late` with `diloco`, `lookahead` with
+// anything but `eager`).
 absl::StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source);
 
 // Digest of the configuration's meaning: defaults filled in, comments and order of keys without effect.

@@ -27,5 +27,11 @@ TEST(Utf8Test, RefusesWhatIsNotWellFormed) {
   }
 }
 
+TEST(Utf8Test, PrefixEndsBeforeTheBrokenCharacter) {
+  EXPECT_EQ(ValidUtf8Prefix("ab\xC3\xA9z"), 5u);
+  EXPECT_EQ(ValidUtf8Prefix("ab\xC3\xA9\xE2\x82z"), 4u);
+  EXPECT_EQ(ValidUtf8Prefix("\xFFz"), 0u);
+}
+
 }  // namespace
 }  // namespace diloco

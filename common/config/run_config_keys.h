@@ -1,0 +1,124 @@
+// Every key of the run's configuration, once: reading a file and digesting a configuration both walk this.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/limits.h"
+#include "common/base/name.h"
+#include "common/codec/codec.h"
+#include "common/config/run_config.h"
+#include "common/config/yaml_reader.h"
+#include "common/outer/method.h"
+#include "common/outer/outer_optimizer.h"
+
+namespace diloco::internal {
+
+template <typename Row>
+std::vector<std::string_view> NamesOf(absl::Span<const Row> table) {
+  std::vector<std::string_view> names;
+  for (const Row& row : table) names.push_back(row.name);
+  return names;
+}
+
+constexpr Range Closed(double low, double high) { return {.low = low, .high = high}; }
+constexpr Range LowOpen(double low, double high) { return {.low = low, .high = high, .low_open = true}; }
+constexpr Range HighOpen(double low, double high) { return {.low = low, .high = high, .high_open = true}; }
+
+inline constexpr int64_t kBillion = 1'000'000'000;
+inline constexpr int64_t kMaxInnerSteps = 1'000'000;
+inline constexpr auto kRequired = Need::kRequired;
+inline constexpr auto kOptional = Need::kOptional;
+
+template <typename Visitor>
+void VisitRun(Visitor& v, RunSection& c) {
+  v.Text(
+      "id", kRequired, [](std::string_view id) { return ValidateName("run id", id); }, c.id);
+  v.Integer("workers", kRequired, 1, kMaxWorkers, c.workers);
+  v.Integer("rounds", kRequired, 1, kBillion, c.rounds);
+  v.Integer("seed", kOptional, 0, UINT64_MAX, c.seed);
+}
+
+template <typename Visitor>
+void VisitLookahead(Visitor& v, LookaheadSection& c) {
+  v.NumberOr("lambda", "share", Closed(0, 4), c.lambda);
+  v.Choice("momentum", {{"own", false}, {"shared", true}}, c.shared_momentum);
+}
+
+template <typename Visitor>
+void VisitOuter(Visitor& v, OuterSection& c) {
+  v.Word("optimizer", NamesOf(OuterOptimizers()), c.optimizer);
+  v.Number("rate", kOptional, LowOpen(0, 10), c.rate);
+  v.Number("momentum", kOptional, HighOpen(0, 1), c.momentum);
+}
+
+template <typename Visitor>
+void VisitInner(Visitor& v, InnerSection& c) {
+  v.Number("rate", kOptional, LowOpen(0, 1), c.rate);
+  v.Number("final_ratio", kOptional, Closed(0, 1), c.final_ratio);
+  v.Integer("warmup_steps", kOptional, 0, kBillion, c.warmup_steps);
+  v.Number("beta1", kOptional, HighOpen(0, 1), c.beta1);
+  v.Number("beta2", kOptional, HighOpen(0, 1), c.beta2);
+  v.Number("epsilon", kOptional, LowOpen(0, 1), c.epsilon);
+  v.Number("weight_decay", kOptional, Closed(0, 1), c.weight_decay);
+  v.Number("clip", kOptional, Closed(0, 1e6), c.clip);
+  v.Integer("batch_size", kOptional, 1, 65536, c.batch_size);
+  v.Integer("accumulation", kOptional, 1, 4096, c.accumulation);
+}
+
+template <typename Visitor>
+void VisitModel(Visitor& v, ModelSection& c) {
+  v.Integer("layers", kRequired, 1, 1024, c.layers);
+  v.Integer("width", kRequired, 2, 65536, c.width);
+  v.Integer("heads", kRequired, 1, 1024, c.heads);
+  v.Integer("ffn", kOptional, 1, 262144, c.ffn);
+  v.Integer("vocabulary", kOptional, 2, 65536, c.vocabulary);
+  v.Integer("sequence", kRequired, 1, 131072, c.sequence);
+  v.Number("z_loss", kOptional, Closed(0, 1), c.z_loss);
+}
+
+template <typename Visitor>
+void VisitWire(Visitor& v, WireSection& c) {
+  v.Word("uplink", NamesOf(Codecs()), c.uplink);
+  v.Word("downlink", NamesOf(Codecs()), c.downlink);
+  v.Integer("fragments", kOptional, 1, kMaxFragments, c.fragments);
+  v.Integer("connections", kOptional, 1, 16, c.connections);
+  v.Integer("upload_bytes_per_second", kOptional, 0, INT64_MAX, c.upload_bytes_per_second);
+}
+
+template <typename Visitor>
+void VisitRounds(Visitor& v, RoundsSection& c) {
+  v.Integer("quorum", kOptional, 1, kMaxWorkers, c.quorum);
+  v.Duration("grace_window", absl::ZeroDuration(), absl::Hours(24), c.grace_window);
+  v.Choice("late", {{"merge", LatePolicy::kMerge}, {"drop", LatePolicy::kDrop}}, c.late);
+  v.Duration("heartbeat_interval", absl::Milliseconds(10), absl::Hours(1), c.heartbeat_interval);
+  v.Duration("lease", absl::Milliseconds(100), absl::Hours(24), c.lease);
+  v.Integer("snapshot_every", kOptional, 1, kMaxSnapshotEvery, c.snapshot_every);
+}
+
+template <typename Visitor>
+void VisitEval(Visitor& v, EvalSection& c) {
+  v.Integer("every", kOptional, 0, kBillion, c.every);
+  v.Integer("sequences", kOptional, 1, 1'000'000, c.sequences);
+  v.Number("held_out", kOptional, Closed(0, 0.5), c.held_out);
+}
+
+template <typename Visitor>
+void VisitRunConfig(Visitor& v, RunConfig& c) {
+  v.Section("run", kRequired, [&](Visitor& s) { VisitRun(s, c.run); });
+  v.Word("method", NamesOf(Methods()), c.method);
+  v.Integer("inner_steps", kOptional, 1, kMaxInnerSteps, c.inner_steps);
+  v.Integer("overlap", kOptional, 0, kMaxOverlapRounds * kMaxInnerSteps, c.overlap);
+  v.Integer("max_late", kOptional, 0, kMaxLate, c.max_late);
+  v.Section("lookahead", kOptional, [&](Visitor& s) { VisitLookahead(s, c.lookahead); });
+  v.Section("outer", kOptional, [&](Visitor& s) { VisitOuter(s, c.outer); });
+  v.Section("inner", kOptional, [&](Visitor& s) { VisitInner(s, c.inner); });
+  v.Section("model", c.model, [&](Visitor& s) { VisitModel(s, *c.model); });
+  v.Section("wire", kOptional, [&](Visitor& s) { VisitWire(s, c.wire); });
+  v.Section("rounds", kOptional, [&](Visitor& s) { VisitRounds(s, c.rounds); });
+  v.Section("eval", kOptional, [&](Visitor& s) { VisitEval(s, c.eval); });
+}
+
+}  // namespace diloco::internal

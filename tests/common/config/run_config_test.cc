@@ -1,0 +1,306 @@
+#include "common/config/run_config.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/limits.h"
+
+namespace diloco {
+namespace {
+
+constexpr std::string_view kMinimal = R"(run: {id: demo, workers: 2, rounds: 40}
+)";
+
+// Every key, none at its default, with a method that allows them all.
+constexpr std::string_view kFull = R"(run:
+  id: full.run-1
+  workers: 5
+  rounds: 1000000000
+  seed: 18446744073709551615
+method: eager
+inner_steps: 50
+overlap: 100
+max_late: 3
+lookahead:
+  lambda: 0.75
+  momentum: shared
+outer:
+  optimizer: nesterov
+  rate: 0.7
+  momentum: 0.8
+inner:
+  rate: 4e-4
+  final_ratio: 0.1
+  warmup_steps: 7
+  beta1: 0.8
+  beta2: 0.95
+  epsilon: 1e-6
+  weight_decay: 0
+  clip: 0.5
+  batch_size: 32
+  accumulation: 4
+model:
+  layers: 3
+  width: 48
+  heads: 4
+  ffn: 100
+  vocabulary: 50304
+  sequence: 512
+  z_loss: 0
+wire:
+  uplink: bf16
+  downlink: fp32
+  fragments: 3
+  connections: 4
+  upload_bytes_per_second: 9223372036854775807
+rounds:
+  quorum: 3
+  grace_window: 1m30s
+  late: drop
+  heartbeat_interval: 250ms
+  lease: 750ms
+  snapshot_every: 64
+eval:
+  every: 9
+  sequences: 10
+  held_out: 0.25
+)";
+
+RunConfig Parse(std::string_view yaml) {
+  absl::StatusOr<RunConfig> config = ParseRunConfig(yaml, "run.yaml");
+  EXPECT_TRUE(config.ok()) << config.status() << "\n" << yaml;
+  return config.ok() ? *config : RunConfig{};
+}
+
+std::string Replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string replaced(text);
+  const size_t at = replaced.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? replaced : replaced.replace(at, from.size(), to);
+}
+
+TEST(RunConfigTest, MinimalFileGetsTheDefaults) {
+  const RunConfig c = Parse(kMinimal);
+  EXPECT_EQ(c.run.id, "demo");
+  EXPECT_EQ(c.run.workers, 2);
+  EXPECT_EQ(c.run.rounds, 40);
+  EXPECT_EQ(c.run.seed, 1u);
+  EXPECT_EQ(c.method, "eager");
+  EXPECT_EQ(c.inner_steps, 30);
+  EXPECT_EQ(c.overlap, 30);
+  EXPECT_EQ(c.max_late, 1);
+  EXPECT_FALSE(c.lookahead.lambda.has_value());
+  EXPECT_FALSE(c.lookahead.shared_momentum);
+  EXPECT_EQ(c.outer.optimizer, "nesterov");
+  EXPECT_EQ(c.outer.rate, 0.4);
+  EXPECT_EQ(c.outer.momentum, 0.9);
+  EXPECT_EQ(c.inner.rate, 1e-3);
+  EXPECT_EQ(c.inner.final_ratio, 0.05);
+  EXPECT_EQ(c.inner.warmup_steps, 100);
+  EXPECT_EQ(c.inner.beta1, 0.9);
+  EXPECT_EQ(c.inner.beta2, 0.99);
+  EXPECT_EQ(c.inner.epsilon, 1e-8);
+  EXPECT_EQ(c.inner.weight_decay, 0.1);
+  EXPECT_EQ(c.inner.clip, 1.0);
+  EXPECT_EQ(c.inner.batch_size, 16);
+  EXPECT_EQ(c.inner.accumulation, 1);
+  EXPECT_FALSE(c.model.has_value());
+  EXPECT_EQ(c.wire.uplink, "e3m0");
+  EXPECT_EQ(c.wire.downlink, "int8");
+  EXPECT_EQ(c.wire.fragments, 8);
+  EXPECT_EQ(c.wire.connections, 1);
+  EXPECT_EQ(c.wire.upload_bytes_per_second, 0);
+  EXPECT_EQ(c.rounds.quorum, 2);
+  EXPECT_EQ(c.rounds.grace_window, absl::Seconds(30));
+  EXPECT_EQ(c.rounds.late, LatePolicy::kMerge);
+  EXPECT_EQ(c.rounds.heartbeat_interval, absl::Seconds(2));
+  EXPECT_EQ(c.rounds.lease, absl::Seconds(20));
+  EXPECT_EQ(c.rounds.snapshot_every, 10);
+  EXPECT_EQ(c.eval.every, 0);
+  EXPECT_EQ(c.eval.sequences, 64);
+  EXPECT_EQ(c.eval.held_out, 0.05);
+}
+
+TEST(RunConfigTest, EveryKeyIsRead) {
+  const RunConfig c = Parse(kFull);
+  EXPECT_EQ(c.run.id, "full.run-1");
+  EXPECT_EQ(c.run.workers, 5);
+  EXPECT_EQ(c.run.rounds, 1'000'000'000);
+  EXPECT_EQ(c.run.seed, UINT64_MAX);
+  EXPECT_EQ(c.method, "eager");
+  EXPECT_EQ(c.inner_steps, 50);
+  EXPECT_EQ(c.overlap, 100);
+  EXPECT_EQ(c.max_late, 3);
+  EXPECT_EQ(c.OpenRounds(), 6);
+  EXPECT_EQ(c.lookahead.lambda, 0.75);
+  EXPECT_TRUE(c.lookahead.shared_momentum);
+  EXPECT_EQ(c.outer.rate, 0.7);
+  EXPECT_EQ(c.outer.momentum, 0.8);
+  EXPECT_EQ(c.inner.rate, 4e-4);
+  EXPECT_EQ(c.inner.final_ratio, 0.1);
+  EXPECT_EQ(c.inner.warmup_steps, 7);
+  EXPECT_EQ(c.inner.beta1, 0.8);
+  EXPECT_EQ(c.inner.beta2, 0.95);
+  EXPECT_EQ(c.inner.epsilon, 1e-6);
+  EXPECT_EQ(c.inner.weight_decay, 0);
+  EXPECT_EQ(c.inner.clip, 0.5);
+  EXPECT_EQ(c.inner.batch_size, 32);
+  EXPECT_EQ(c.inner.accumulation, 4);
+  ASSERT_TRUE(c.model.has_value());
+  EXPECT_EQ(c.model->layers, 3);
+  EXPECT_EQ(c.model->width, 48);
+  EXPECT_EQ(c.model->heads, 4);
+  EXPECT_EQ(c.model->ffn, 100);
+  EXPECT_EQ(c.model->vocabulary, 50304);
+  EXPECT_EQ(c.model->sequence, 512);
+  EXPECT_EQ(c.model->z_loss, 0);
+  EXPECT_EQ(c.wire.uplink, "bf16");
+  EXPECT_EQ(c.wire.downlink, "fp32");
+  EXPECT_EQ(c.wire.fragments, 3);
+  EXPECT_EQ(c.wire.connections, 4);
+  EXPECT_EQ(c.wire.upload_bytes_per_second, INT64_MAX);
+  EXPECT_EQ(c.rounds.quorum, 3);
+  EXPECT_EQ(c.rounds.grace_window, absl::Seconds(90));
+  EXPECT_EQ(c.rounds.late, LatePolicy::kDrop);
+  EXPECT_EQ(c.rounds.heartbeat_interval, absl::Milliseconds(250));
+  EXPECT_EQ(c.rounds.lease, absl::Milliseconds(750));
+  EXPECT_EQ(c.rounds.snapshot_every, 64);
+  EXPECT_EQ(c.eval.every, 9);
+  EXPECT_EQ(c.eval.sequences, 10);
+  EXPECT_EQ(c.eval.held_out, 0.25);
+}
+
+TEST(RunConfigTest, ModelDefaultsFollowTheWidth) {
+  const RunConfig c = Parse(std::string(kMinimal) + "model: {layers: 2, width: 24, heads: 3, sequence: 64}\n");
+  ASSERT_TRUE(c.model.has_value());
+  EXPECT_EQ(c.model->ffn, 96);
+  EXPECT_EQ(c.model->vocabulary, 256);
+  EXPECT_EQ(c.model->z_loss, 1e-4);
+}
+
+struct MethodDefaults {
+  std::string_view method;
+  int64_t overlap;
+  int max_late;
+};
+
+TEST(RunConfigTest, DefaultsFollowTheMethod) {
+  for (const auto& [method, overlap, max_late] :
+       {MethodDefaults{"eager", 12, 1}, {"delayed", 12, 0}, {"diloco", 0, 0}}) {
+    const RunConfig c = Parse(std::string(kMinimal) + "method: " + std::string(method) + "\ninner_steps: 12\n");
+    EXPECT_EQ(c.overlap, overlap) << method;
+    EXPECT_EQ(c.max_late, max_late) << method;
+    EXPECT_EQ(c.FixedSchedule(), max_late == 0) << method;
+  }
+}
+
+TEST(RunConfigTest, SgdHasNoMomentum) {
+  const RunConfig c = Parse(std::string(kMinimal) + "outer: {optimizer: sgd, rate: 1}\n");
+  EXPECT_EQ(c.outer.optimizer, "sgd");
+  EXPECT_EQ(c.outer.rate, 1);
+  EXPECT_EQ(c.outer.momentum, 0);
+}
+
+TEST(RunConfigTest, KeysThatRestateTheDefaultAreFine) {
+  const RunConfig c = Parse(std::string(kMinimal) + "method: diloco\noverlap: 0\nmax_late: 0\n");
+  EXPECT_EQ(c.overlap, 0);
+  EXPECT_EQ(c.max_late, 0);
+}
+
+TEST(RunConfigTest, LambdaIsShareOrANumber) {
+  EXPECT_FALSE(Parse(std::string(kMinimal) + "lookahead: {lambda: share}\n").lookahead.lambda.has_value());
+  EXPECT_EQ(Parse(std::string(kMinimal) + "lookahead: {lambda: 1}\n").lookahead.lambda, 1.0);
+  EXPECT_EQ(Parse(std::string(kMinimal) + "lookahead: {lambda: 0}\n").lookahead.lambda, 0.0);
+}
+
+TEST(RunConfigTest, TakesWhatYamlAllows) {
+  EXPECT_EQ(Parse("\xEF\xBB\xBFrun: {id: demo, workers: 2, rounds: 40}\n").run.rounds, 40) << "byte order mark";
+  EXPECT_EQ(Parse("run:\r\n  id: demo\r\n  workers: 2\r\n  rounds: 40\r\n").run.workers, 2) << "CRLF";
+  EXPECT_EQ(Parse("---\nrun: {id: '7', workers: 2, rounds: 40} # caf\xC3\xA9\n...\n").run.id, "7");
+  EXPECT_EQ(Parse("run: {id: 7, workers: &n 2, rounds: *n}\n").run.rounds, 2) << "anchors";
+  EXPECT_EQ(Parse(std::string(kMinimal) + "eval:\nwire: {}\n").wire.fragments, 8) << "empty sections";
+  EXPECT_EQ(Parse(std::string(kMinimal) + "inner: {rate: .5, clip: 5., beta1: 0}\n").inner.rate, 0.5);
+}
+
+TEST(RunConfigTest, TakesAFileOfTheLargestSize) {
+  std::string yaml(kMinimal);
+  yaml += "#" + std::string(kMaxConfigBytes - yaml.size() - 1, 'x');
+  EXPECT_EQ(Parse(yaml).run.workers, 2);
+}
+
+TEST(ConfigDigestTest, MeaningAloneCounts) {
+  const Digest digest = ConfigDigest(Parse(kMinimal));
+  EXPECT_EQ(ConfigDigest(Parse("# another order, and defaults written out\n"
+                               "overlap: 30\nmethod: eager\neval: {every: 0}\n"
+                               "run: {rounds: 40, id: \"demo\", workers: 2}\nrounds: {lease: 20000ms, quorum: 2}\n")),
+            digest);
+}
+
+TEST(ConfigDigestTest, EveryKeyCounts) {
+  const std::vector<std::pair<std::string_view, std::string_view>> changes = {
+      {"id: full.run-1", "id: full.run-2"},
+      {"workers: 5", "workers: 6"},
+      {"rounds: 1000000000", "rounds: 999999999"},
+      {"seed: 18446744073709551615", "seed: 0"},
+      {"inner_steps: 50", "inner_steps: 25"},
+      {"overlap: 100", "overlap: 50"},
+      {"max_late: 3", "max_late: 2"},
+      {"lambda: 0.75", "lambda: share"},
+      {"momentum: shared", "momentum: own"},
+      {"rate: 0.7", "rate: 0.70000000001"},
+      {"momentum: 0.8", "momentum: 0.9"},
+      {"rate: 4e-4", "rate: 5e-4"},
+      {"final_ratio: 0.1", "final_ratio: 0.2"},
+      {"warmup_steps: 7", "warmup_steps: 8"},
+      {"beta1: 0.8", "beta1: 0.9"},
+      {"beta2: 0.95", "beta2: 0.96"},
+      {"epsilon: 1e-6", "epsilon: 1e-7"},
+      {"weight_decay: 0", "weight_decay: 0.1"},
+      {"clip: 0.5", "clip: 0"},
+      {"batch_size: 32", "batch_size: 64"},
+      {"accumulation: 4", "accumulation: 8"},
+      {"layers: 3", "layers: 4"},
+      {"width: 48", "width: 96"},
+      {"heads: 4", "heads: 3"},
+      {"ffn: 100", "ffn: 101"},
+      {"vocabulary: 50304", "vocabulary: 256"},
+      {"sequence: 512", "sequence: 513"},
+      {"z_loss: 0", "z_loss: 1e-4"},
+      {"uplink: bf16", "uplink: int4"},
+      {"downlink: fp32", "downlink: bf16"},
+      {"fragments: 3", "fragments: 4"},
+      {"connections: 4", "connections: 5"},
+      {"upload_bytes_per_second: 9223372036854775807", "upload_bytes_per_second: 0"},
+      {"quorum: 3", "quorum: 4"},
+      {"grace_window: 1m30s", "grace_window: 1m31s"},
+      {"late: drop", "late: merge"},
+      {"heartbeat_interval: 250ms", "heartbeat_interval: 249ms"},
+      {"lease: 750ms", "lease: 751ms"},
+      {"snapshot_every: 64", "snapshot_every: 63"},
+      {"every: 9", "every: 8"},
+      {"sequences: 10", "sequences: 11"},
+      {"held_out: 0.25", "held_out: 0.3"},
+      {"method: eager", "method: delayed"}};
+  std::set<Digest> digests = {ConfigDigest(Parse(kFull))};
+  for (const auto& [from, to] : changes) {
+    std::string yaml = Replaced(kFull, from, to);
+    if (from == "method: eager") {  // What only `eager` allows goes too; the digest still differs from all others.
+      yaml = Replaced(yaml, "max_late: 3\n", "");
+      yaml = Replaced(yaml, "lookahead:\n  lambda: 0.75\n  momentum: shared\n", "");
+    }
+    EXPECT_TRUE(digests.insert(ConfigDigest(Parse(yaml))).second) << to;
+  }
+}
+
+TEST(ConfigDigestTest, AModelThatIsThereCounts) {
+  EXPECT_NE(ConfigDigest(Parse(kMinimal)),
+            ConfigDigest(Parse(std::string(kMinimal) + "model: {layers: 2, width: 24, heads: 3, sequence: 64}\n")));
+}
+
+}  // namespace
+}  // namespace diloco
