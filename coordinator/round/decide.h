@@ -15,10 +15,12 @@ namespace diloco {
 struct RoundFacts {
   int quorum = 1;
   absl::Duration grace_window;
+  int live = 0;                               // Members that are alive, for the reason.
   std::vector<std::string> present;           // Distinct workers with a good contribution of this round.
   std::vector<std::string> abstained;         // Abstained or refused: an answer, though nothing to merge.
   std::vector<std::string> awaited;           // Members that are alive, owe a contribution and have not answered.
   std::vector<std::string> lost;              // Members that owe one and are lost.
+  std::vector<std::string> later;             // Members that are alive and start with a later round.
   std::optional<MonotonicTime> quorum_since;  // When quorum was reached.
 };
 
@@ -28,8 +30,12 @@ struct Decision {
   std::optional<MonotonicTime> next_check;  // When time alone could change the decision.
 };
 
-// Closes when the quorum is met and nobody is awaited or the grace window is over. An abstention lowers the quorum by
-// one: its worker was heard, and waiting for more from it would hold the round for ever.
+// Workers that must be present. An abstention lowers the quorum by one: its worker was heard, and waiting for more from
+// it would hold the round for ever. For the same reason a member that starts with a later round lowers it, but only
+// where the others are too few. While anybody is awaited it stays at least 1, so that no round closes empty for haste.
+int QuorumNeeded(const RoundFacts& facts);
+
+// Closes when the quorum is met and nobody is awaited or the grace window is over.
 Decision Decide(const RoundFacts& facts, MonotonicTime now);
 
 }  // namespace diloco

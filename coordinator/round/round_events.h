@@ -115,7 +115,8 @@ struct RecordDeparture {
   std::string worker;
   uint64_t incarnation = 0;
 };
-// Answer an upload, abstention or refusal. Verdict kWanted never occurs here.
+// Answer an upload, abstention or refusal. Verdict kWanted never occurs here. kStored: held, or held before; for an
+// abstention: noted. Bytes that came with any other verdict are the driver's to discard, unless it holds the same id.
 struct AnswerContribution {
   ContributionId id;
   Verdict verdict = Verdict::kStored;
@@ -131,18 +132,18 @@ struct StartMerge {
 struct PersistCommit {
   int fragment = 0;
   int64_t round = 0;
-  std::vector<Settled> settled;  // Merged and dropped, in (worker id, round) order.
-  double participating_weight = 0;
+  std::vector<Settled> settled;     // Merged and dropped, in (worker id, round) order.
+  double participating_weight = 0;  // > 0; at least that of any one member that takes part.
 };
 struct PublishGlobalDelta {
   int fragment = 0;
   int64_t round = 0;
 };
-// Nobody asks for these bytes any more.
+// Settled, merged or dropped: nobody asks for these bytes any more.
 struct ReleaseContribution {
   ContributionId id;
 };
-// Every round is committed: make the end record durable.
+// Every round is committed: make the end record durable. Sorted by fragment, then (worker id, round).
 struct PersistEnd {
   std::vector<Settled> settled;
 };

@@ -1,11 +1,17 @@
 // PURE: membership, quorum, grace, late and duplicate rules of every fragment's rounds. No clock, thread, RNG, log,
 // metric, protobuf or tensor: the same (state, event, now) gives the same effects. Not thread-safe: the driver owns it.
 //
-//   run:      seeding --RunSeeded--> waiting for workers --`workers` joined--> training --last commit--> ended
+//   run:      seeding --RunSeeded--> waiting for workers --`workers` alive--> training --EndPersisted--> ended
 //   round:    collecting --Decide closes--> merging --MergeFinished--> committing --CommitPersisted--> committed
 //
 // Rounds of a fragment close in order; at most RoundOptions::open_rounds are open. A contribution counts once and
-// whole; each one that was answered kStored is settled by exactly one global delta or by the end record.
+// whole; each one that was answered kStored is settled by exactly one global delta or by the end record. One that comes
+// after its round has closed is late: the next round that closes merges or drops it. Those of a worker and fragment
+// settle in round order: one that is older than what is settled already is not taken any more.
+//
+// A member that joins in mid-run starts with the round after the oldest open one, so that nobody waits for it there,
+// unless that round cannot reach its quorum without it. A member is lost when its lease ends, and is alive again as
+// soon as it is heard.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
 #include "common/base/clock.h"
@@ -82,6 +88,7 @@ struct RecoveredRounds {
 class RoundMachine {
  public:
   explicit RoundMachine(const RoundOptions& options);
+  // A run that had started goes on. Step(TimePassed) is due at once: only the end record may be missing.
   // Errors, kInvalidArgument: sizes that do not fit `options`.
   static absl::StatusOr<RoundMachine> Restore(const RoundOptions& options, const RecoveredRounds& recovered,
                                               MonotonicTime now);
@@ -91,7 +98,9 @@ class RoundMachine {
 
   std::vector<RoundEffect> Step(const RoundEvent& event, MonotonicTime now);
 
-  // Whether the bytes of a contribution are wanted, before they are taken in. kWanted: send them.
+  // Whether the bytes of a contribution are wanted, before they are taken in. kWanted: send them. kStored and kRefused
+  // speak of what is held under the id; kRefused also answers what no member may send. kSettled covers rounds before
+  // the member's first one, and everything once the end record is under way.
   Verdict Ask(const ContributionId& id, uint64_t incarnation) const;
   // True for a member that is alive under this incarnation.
   bool IsMember(const std::string& worker, uint64_t incarnation) const;
@@ -102,15 +111,16 @@ class RoundMachine {
   RunPhase phase() const;
   // One sentence: what the run is doing, or what it waits for.
   std::string Reason(MonotonicTime now) const;
-  // The member that sends the initial parameters, or that evaluates; empty: none.
+  // The member that sends the initial parameters: of those alive the first that joined. Empty: none, or seeded.
   std::string Seeder() const;
+  // The member that evaluates: of those alive the one with the smallest id, after the end too. Empty: none.
   std::string Evaluator() const;
-  // Oldest round of this fragment that has not committed.
+  // Oldest round of this fragment that has not committed; `rounds` when all have.
   int64_t NextRound(int fragment) const;
-  int64_t OldestOpenRound() const;
+  int64_t OldestOpenRound() const;  // Over all fragments.
   // Newest settled round of a worker; -1: none.
   int64_t SettledRound(const std::string& worker, int fragment) const;
-  std::vector<MemberView> Members() const;
+  std::vector<MemberView> Members() const;  // By id.
   // Open rounds of a fragment, oldest first; `now` enters the reason.
   std::vector<RoundView> OpenRounds(int fragment, MonotonicTime now) const;
 

@@ -1,0 +1,268 @@
+#include "coordinator/round/fragment_rounds.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/base/check.h"
+
+namespace diloco {
+
+FragmentRounds::FragmentRounds(int fragment, int64_t next_round, const RoundOptions& options)
+    : fragment_(fragment), options_(options), next_round_(next_round) {}
+
+void FragmentRounds::OpenWindow(MonotonicTime now) {
+  const int64_t end = std::min(next_round_ + options_.open_rounds, options_.rounds);
+  while (next_round_ + static_cast<int64_t>(rounds_.size()) < end) rounds_.push_back({now, Collecting{}});
+  changed_ = true;
+}
+
+Answer FragmentRounds::Classify(const std::string& worker, const Member& member, int64_t round) const {
+  const Entry* held = Find(worker, round);
+  if (held != nullptr && std::holds_alternative<Contribution>(*held)) return {Verdict::kStored, ""};
+  if (held != nullptr && std::holds_alternative<Refusal>(*held)) {
+    return {Verdict::kRefused, std::get<Refusal>(*held).reason};
+  }
+  if (round <= member.settled_rounds[static_cast<size_t>(fragment_)] || round < member.first_round) {
+    return {Verdict::kSettled, ""};
+  }
+  if (round >= next_round_ + options_.open_rounds) {
+    return {Verdict::kTooEarly, absl::StrCat("round ", round, " is too far ahead: the oldest open one is ", next_round_,
+                                             " and at most ", options_.open_rounds, " are open")};
+  }
+  return {Verdict::kWanted, ""};
+}
+
+bool FragmentRounds::HoldsDigest(const ContributionId& id, const Digest& digest) const {
+  const Entry* held = Find(id.worker, id.round);
+  const Contribution* contribution = held == nullptr ? nullptr : std::get_if<Contribution>(held);
+  return contribution != nullptr && contribution->digest == digest;
+}
+
+void FragmentRounds::Store(const ContributionStored& event) {
+  held_[{event.id.worker, event.id.round}] = Contribution{event.digest, event.weight};
+  changed_ = true;
+}
+
+void FragmentRounds::Refuse(const ContributionRefused& event) {
+  held_[{event.id.worker, event.id.round}] = Refusal{event.digest, event.reason};
+  changed_ = true;
+}
+
+void FragmentRounds::Abstain(const WorkerAbstained& event) {
+  DILOCO_CHECK(Collects(event.id.round));
+  held_[{event.id.worker, event.id.round}] = Abstention{};
+  changed_ = true;
+}
+
+bool FragmentRounds::Collects(int64_t round) const {
+  const int64_t index = round - next_round_;
+  return index >= 0 && index < static_cast<int64_t>(rounds_.size()) &&
+         std::holds_alternative<Collecting>(rounds_[static_cast<size_t>(index)].phase);
+}
+
+void FragmentRounds::Advance(const Membership& members, bool members_changed, MonotonicTime now,
+                             std::vector<RoundEffect>* effects) {
+  const std::optional<MonotonicTime> grace_end = GraceEnd();
+  if (!changed_ && !members_changed && !(grace_end && now >= *grace_end)) return;
+  changed_ = false;
+  // A later round's grace window runs while the oldest one is merged.
+  for (size_t i = 0; i < rounds_.size(); ++i) {
+    Collecting* collecting = std::get_if<Collecting>(&rounds_[i].phase);
+    if (collecting == nullptr) continue;
+    const RoundFacts facts = Facts(i, members);
+    if (static_cast<int>(facts.present.size()) < QuorumNeeded(facts)) {
+      collecting->quorum_since.reset();
+    } else if (!collecting->quorum_since) {
+      collecting->quorum_since = now;
+    }
+  }
+  if (!Collects(next_round_)) return;
+  Decision decision = Decide(Facts(0, members), now);
+  if (decision.close) Close(members, std::move(decision.reason), effects);
+}
+
+void FragmentRounds::Close(const Membership& members, std::string reason, std::vector<RoundEffect>* effects) {
+  Merging merging;
+  merging.settled = SettledBy(next_round_, members);
+  merging.participating_weight = ParticipatingWeight(next_round_, merging.settled, members);
+  merging.reason = std::move(reason);
+  StartMerge start{.fragment = fragment_, .round = next_round_, .merged = {}};
+  std::copy_if(merging.settled.begin(), merging.settled.end(), std::back_inserter(start.merged),
+               [](const Settled& settled) { return settled.settlement == Settlement::kMerged; });
+  rounds_.front().phase = std::move(merging);
+  effects->emplace_back(std::move(start));
+}
+
+// In (worker id, round) order, because held_ is.
+std::vector<Settled> FragmentRounds::SettledBy(int64_t round, const Membership& members) const {
+  std::vector<Settled> out;
+  for (const auto& [key, entry] : held_) {
+    const auto& [worker, contributed_round] = key;
+    if (contributed_round > round) continue;
+    Settlement settlement = Settlement::kMerged;
+    if (contributed_round < round && options_.late == LatePolicy::kDrop) {
+      settlement = Settlement::kDroppedLate;
+    } else if (contributed_round <= members.Find(worker)->settled_rounds[static_cast<size_t>(fragment_)]) {
+      settlement = Settlement::kDroppedOutOfOrder;  // It arrived while a newer one was being merged.
+    }
+    std::optional<Settled> line = LineFor(key, entry, settlement);
+    if (line) out.push_back(*std::move(line));
+  }
+  return out;
+}
+
+std::optional<Settled> FragmentRounds::LineFor(const Key& key, const Entry& entry, Settlement settlement) const {
+  Settled line;
+  line.id = {key.first, fragment_, key.second};
+  line.settlement = settlement;
+  if (const auto* contribution = std::get_if<Contribution>(&entry)) {
+    line.digest = contribution->digest;
+    line.weight = settlement == Settlement::kMerged ? contribution->weight : 0;
+    return line;
+  }
+  if (const auto* refusal = std::get_if<Refusal>(&entry)) {
+    line.digest = refusal->digest;
+    line.settlement = Settlement::kDroppedRefused;
+    return line;
+  }
+  return std::nullopt;  // Nothing was sent.
+}
+
+double FragmentRounds::ParticipatingWeight(int64_t round, const std::vector<Settled>& settled,
+                                           const Membership& members) const {
+  // A worker that is merged counts with what is merged, so that the sum does not depend on what else has arrived.
+  std::map<std::string, double> weights;
+  for (const auto& [worker, member] : members.all()) {
+    if (member.state == MemberState::kAlive && member.first_round <= round) weights[worker] = member.weight;
+  }
+  for (const Settled& line : settled) {
+    if (line.settlement == Settlement::kMerged) weights[line.id.worker] = line.weight;
+  }
+  double sum = 0;
+  for (const auto& [worker, weight] : weights) sum += weight;
+  return weights.empty() ? 1 : sum;
+}
+
+PersistCommit FragmentRounds::FinishMerge(int64_t round) {
+  DILOCO_CHECK(round == next_round_ && !rounds_.empty());
+  Merging* merging = std::get_if<Merging>(&rounds_.front().phase);
+  DILOCO_CHECK(merging != nullptr);
+  PersistCommit persist{.fragment = fragment_,
+                        .round = round,
+                        .settled = merging->settled,
+                        .participating_weight = merging->participating_weight};
+  Closed closed = std::move(*merging);
+  rounds_.front().phase = Committing{std::move(closed)};
+  return persist;
+}
+
+std::vector<Settled> FragmentRounds::FinishCommit(int64_t round, MonotonicTime now) {
+  DILOCO_CHECK(round == next_round_ && !rounds_.empty());
+  Committing* committing = std::get_if<Committing>(&rounds_.front().phase);
+  DILOCO_CHECK(committing != nullptr);
+  std::vector<Settled> settled = std::move(committing->settled);
+  for (const Settled& line : settled) held_.erase({line.id.worker, line.id.round});
+  std::erase_if(held_, [round](const auto& entry) {
+    return entry.first.second <= round && std::holds_alternative<Abstention>(entry.second);
+  });
+  rounds_.pop_front();
+  ++next_round_;
+  OpenWindow(now);
+  return settled;
+}
+
+std::vector<Settled> FragmentRounds::Leftovers() const {
+  std::vector<Settled> out;
+  for (const auto& [key, entry] : held_) {
+    std::optional<Settled> line = LineFor(key, entry, Settlement::kDroppedRunEnded);
+    if (line) out.push_back(*std::move(line));
+  }
+  return out;
+}
+
+int64_t FragmentRounds::NewestHeld(const std::string& worker) const {
+  int64_t newest = -1;
+  for (auto it = held_.lower_bound({worker, 0}); it != held_.end() && it->first.first == worker; ++it) {
+    if (!std::holds_alternative<Abstention>(it->second)) newest = it->first.second;
+  }
+  return newest;
+}
+
+bool FragmentRounds::NeedsWorker(const std::string& worker, const Membership& members) const {
+  if (!Collects(next_round_)) return false;
+  const RoundFacts facts = Facts(0, members);
+  std::set<std::string> others(facts.present.begin(), facts.present.end());
+  others.insert(facts.abstained.begin(), facts.abstained.end());
+  others.insert(facts.awaited.begin(), facts.awaited.end());
+  others.erase(worker);
+  return static_cast<int>(others.size()) < options_.quorum;
+}
+
+std::optional<MonotonicTime> FragmentRounds::GraceEnd() const {
+  if (rounds_.empty()) return std::nullopt;
+  const Collecting* collecting = std::get_if<Collecting>(&rounds_.front().phase);
+  if (collecting == nullptr || !collecting->quorum_since) return std::nullopt;
+  return *collecting->quorum_since + options_.grace_window;
+}
+
+const FragmentRounds::Entry* FragmentRounds::Find(const std::string& worker, int64_t round) const {
+  const auto it = held_.find({worker, round});
+  return it == held_.end() ? nullptr : &it->second;
+}
+
+RoundFacts FragmentRounds::Facts(size_t index, const Membership& members) const {
+  const int64_t round = next_round_ + static_cast<int64_t>(index);
+  RoundFacts facts;
+  facts.quorum = options_.quorum;
+  facts.grace_window = options_.grace_window;
+  facts.live = members.CountAlive();
+  if (const auto* collecting = std::get_if<Collecting>(&rounds_[index].phase)) {
+    facts.quorum_since = collecting->quorum_since;
+  }
+  for (const auto& [worker, member] : members.all()) {
+    if (const Entry* held = Find(worker, round)) {
+      (std::holds_alternative<Contribution>(*held) ? facts.present : facts.abstained).push_back(worker);
+    } else if (member.state == MemberState::kAlive) {
+      (member.first_round <= round ? facts.awaited : facts.later).push_back(worker);
+    } else if (member.state == MemberState::kLost && member.first_round <= round) {
+      facts.lost.push_back(worker);
+    }
+  }
+  return facts;
+}
+
+std::vector<RoundView> FragmentRounds::Views(const Membership& members, MonotonicTime now) const {
+  std::vector<RoundView> views;
+  for (size_t i = 0; i < rounds_.size(); ++i) {
+    RoundFacts facts = Facts(i, members);
+    RoundView view;
+    view.fragment = fragment_;
+    view.round = next_round_ + static_cast<int64_t>(i);
+    view.opened = rounds_[i].opened;
+    const Closed* closed = nullptr;
+    if (const auto* merging = std::get_if<Merging>(&rounds_[i].phase)) {
+      view.phase = RoundPhase::kMerging;
+      closed = merging;
+    } else if (const auto* committing = std::get_if<Committing>(&rounds_[i].phase)) {
+      view.phase = RoundPhase::kCommitting;
+      closed = committing;
+    }
+    if (closed != nullptr) {
+      view.reason = closed->reason;
+      view.settled = closed->settled;
+    } else {
+      const Decision decision = Decide(facts, now);
+      view.reason =
+          decision.close ? absl::StrCat(decision.reason, "; after round ", next_round_) : std::move(decision.reason);
+    }
+    view.present = std::move(facts.present);
+    view.awaited = std::move(facts.awaited);
+    view.abstained = std::move(facts.abstained);
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+}  // namespace diloco

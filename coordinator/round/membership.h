@@ -1,0 +1,68 @@
+// PURE: who is a member, under which incarnation, and for how long. Part of the round machine.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "coordinator/round/round_events.h"
+#include "coordinator/round/round_machine.h"
+
+namespace diloco {
+
+// Everything about one worker. Records are never removed: a worker that left may have contributions on their way.
+struct Member {
+  uint64_t incarnation = 0;
+  MemberState state = MemberState::kAlive;
+  int64_t join_order = 0;  // Ascends with each admission of an incarnation.
+  int64_t first_round = 0;
+  MonotonicTime last_heard;
+  double weight = 1;                    // Of its newest accepted contribution; 1 until there is one.
+  int64_t weight_round = -1;            // The round of that contribution.
+  std::vector<int64_t> settled_rounds;  // Newest settled round by fragment; -1: none.
+};
+
+class Membership {
+ public:
+  explicit Membership(const RoundOptions& options);
+
+  // A member that recovery found, alive with a fresh lease or left for good.
+  void Restore(const RecoveredRounds::Member& recovered, MonotonicTime now);
+
+  // Renews the lease of a member that has not left; one that was lost is alive again.
+  void Heard(const std::string& worker, uint64_t incarnation, MonotonicTime now);
+  // Admits or refuses; a new incarnation starts with `first_round`.
+  RoundEffect Join(const WorkerJoined& event, int64_t first_round, bool ended, MonotonicTime now);
+  void Leave(const WorkerLeft& event, std::vector<RoundEffect>* effects);
+  void ExpireLeases(MonotonicTime now, std::vector<RoundEffect>* effects);
+
+  // By id, whatever its state and incarnation; nullptr: never joined.
+  const Member* Find(const std::string& worker) const;
+  // The member, alive or lost, under exactly this incarnation; else nullptr.
+  const Member* Current(const std::string& worker, uint64_t incarnation) const;
+  const std::map<std::string, Member>& all() const { return members_; }
+  int CountAlive() const;
+  // Alive, first in join order, or in id order; empty: none.
+  std::string FirstJoined() const;
+  std::string FirstById() const;
+  std::optional<MonotonicTime> NextLeaseEnd() const;
+
+  void NoteWeight(const std::string& worker, int64_t round, double weight);
+  void NoteSettled(const ContributionId& id);
+
+  // True once after any change of who is alive or from which round on; clears it.
+  bool TakeChanged();
+
+ private:
+  void Admit(const std::string& worker, uint64_t incarnation, int64_t first_round, MonotonicTime now);
+
+  const RoundOptions options_;
+  std::map<std::string, Member> members_;
+  int64_t admissions_ = 0;
+  bool changed_ = false;
+};
+
+}  // namespace diloco

@@ -1,0 +1,353 @@
+#include "coordinator/round/round_machine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/base/check.h"
+#include "common/base/limits.h"
+#include "common/base/status_macros.h"
+#include "coordinator/round/fragment_rounds.h"
+#include "coordinator/round/membership.h"
+
+namespace diloco {
+namespace {
+
+// Every event of a member is a sign of life, except that it leaves.
+struct Sender {
+  std::string worker;
+  uint64_t incarnation = 0;
+};
+
+std::optional<Sender> SenderOf(const RoundEvent& event) {
+  return std::visit(
+      [](const auto& e) -> std::optional<Sender> {
+        if constexpr (requires { e.id; }) return Sender{e.id.worker, e.incarnation};
+        if constexpr (requires { e.worker; }) return Sender{e.worker, e.incarnation};
+        return std::nullopt;
+      },
+      event);
+}
+
+absl::Status CheckRecovered(const RoundOptions& options, const RecoveredRounds& recovered) {
+  const size_t fragments = static_cast<size_t>(options.fragments);
+  if (recovered.next_round.size() != fragments) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("recovered rounds of ", recovered.next_round.size(), " fragments, and the run has ", fragments));
+  }
+  for (const int64_t next_round : recovered.next_round) {
+    if (next_round >= 0 && next_round <= options.rounds && (recovered.seeded || next_round == 0) &&
+        (!recovered.ended || next_round == options.rounds)) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat("recovered ", next_round, " rounds of ", options.rounds,
+                                                   " of a run that was ", recovered.seeded ? "" : "not ",
+                                                   "seeded and has ", recovered.ended ? "" : "not ", "ended"));
+  }
+  if (recovered.members.size() > static_cast<size_t>(options.max_members)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("recovered ", recovered.members.size(), " members, more than ", options.max_members));
+  }
+  std::set<std::string> ids;
+  for (const RecoveredRounds::Member& member : recovered.members) {
+    if (!ids.insert(member.worker).second) {
+      return absl::InvalidArgumentError(absl::StrCat("recovered worker \"", member.worker, "\" twice"));
+    }
+    if (member.settled_rounds.size() != fragments) {
+      return absl::InvalidArgumentError(absl::StrCat("recovered ", member.settled_rounds.size(),
+                                                     " settled rounds of worker \"", member.worker, "\" for ",
+                                                     fragments, " fragments"));
+    }
+    for (size_t i = 0; i < fragments; ++i) {
+      if (member.settled_rounds[i] >= -1 && member.settled_rounds[i] < recovered.next_round[i]) continue;
+      return absl::InvalidArgumentError(absl::StrCat("recovered settled round ", member.settled_rounds[i],
+                                                     " of worker \"", member.worker, "\", but fragment ", i,
+                                                     " has committed ", recovered.next_round[i], " rounds"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+RoundOptions RoundOptions::From(const RunConfig& config, int fragments) {
+  return {.workers = config.run.workers,
+          .quorum = config.rounds.quorum,
+          .grace_window = config.rounds.grace_window,
+          .lease = config.rounds.lease,
+          .late = config.rounds.late,
+          .rounds = config.run.rounds,
+          .open_rounds = config.OpenRounds(),
+          .fragments = fragments,
+          .max_members = kMaxWorkers};
+}
+
+struct RoundMachine::State {
+  explicit State(const RoundOptions& round_options) : options(round_options), members(round_options) {
+    DILOCO_CHECK(options.workers >= 1 && options.quorum >= 1 && options.quorum <= options.workers);
+    DILOCO_CHECK(options.rounds >= 1 && options.open_rounds >= 1 && options.fragments >= 1);
+    DILOCO_CHECK(options.max_members >= options.workers);
+    for (int i = 0; i < options.fragments; ++i) fragments.emplace_back(i, /*next_round=*/0, options);
+  }
+
+  using Effects = std::vector<RoundEffect>;
+
+  void Handle(const WorkerJoined& event, MonotonicTime now, Effects* effects) {
+    effects->emplace_back(members.Join(event, FirstRoundOf(event.worker), phase == RunPhase::kEnded, now));
+  }
+  void Handle(const WorkerHeard&, MonotonicTime, Effects*) {}
+  void Handle(const WorkerLeft& event, MonotonicTime, Effects* effects) { members.Leave(event, effects); }
+  void Handle(const RunSeeded&, MonotonicTime, Effects*) {
+    DILOCO_CHECK(phase == RunPhase::kSeeding);
+    phase = RunPhase::kWaitingForWorkers;
+  }
+  void Handle(const ContributionStored& event, MonotonicTime, Effects* effects);
+  void Handle(const ContributionRefused& event, MonotonicTime, Effects* effects);
+  void Handle(const WorkerAbstained& event, MonotonicTime, Effects* effects);
+  void Handle(const MergeFinished& event, MonotonicTime, Effects* effects) {
+    effects->emplace_back(Fragment(event.fragment).FinishMerge(event.round));
+  }
+  void Handle(const CommitPersisted& event, MonotonicTime now, Effects* effects);
+  void Handle(const EndPersisted&, MonotonicTime, Effects* effects) {
+    DILOCO_CHECK(ending && phase == RunPhase::kTraining);
+    phase = RunPhase::kEnded;
+    effects->emplace_back(PublishEnd{});
+  }
+  void Handle(const TimePassed&, MonotonicTime, Effects*) {}
+
+  // Starts the run, closes what can close, ends the run.
+  void Advance(MonotonicTime now, Effects* effects);
+  void StartTraining(MonotonicTime now) {
+    phase = RunPhase::kTraining;
+    for (FragmentRounds& fragment : fragments) fragment.OpenWindow(now);
+  }
+
+  // The rules for everything that names a contribution.
+  Answer Classify(const ContributionId& id, uint64_t incarnation) const;
+  int64_t FirstRoundOf(const std::string& joiner) const;
+  int64_t OldestOpenRound() const;
+  bool AllFinished() const {
+    return std::all_of(fragments.begin(), fragments.end(), [](const FragmentRounds& f) { return f.finished(); });
+  }
+  FragmentRounds& Fragment(int index) { return fragments.at(static_cast<size_t>(index)); }
+  const FragmentRounds& Fragment(int index) const { return fragments.at(static_cast<size_t>(index)); }
+
+  RoundOptions options;
+  RunPhase phase = RunPhase::kSeeding;
+  bool ending = false;  // PersistEnd was asked for: what it settles is fixed.
+  Membership members;
+  std::vector<FragmentRounds> fragments;
+};
+
+void RoundMachine::State::Handle(const ContributionStored& event, MonotonicTime, Effects* effects) {
+  DILOCO_CHECK(event.weight > 0 && std::isfinite(event.weight));
+  if (members.Current(event.id.worker, event.incarnation) == nullptr) return;
+  Answer answer = Classify(event.id, event.incarnation);
+  if (answer.verdict == Verdict::kWanted) {
+    Fragment(event.id.fragment).Store(event);
+    members.NoteWeight(event.id.worker, event.id.round, event.weight);
+    answer.verdict = Verdict::kStored;
+  } else if (answer.verdict == Verdict::kStored && !Fragment(event.id.fragment).HoldsDigest(event.id, event.digest)) {
+    answer = {Verdict::kRefused, absl::StrCat("round ", event.id.round, " of this worker is held with another digest")};
+  }
+  effects->emplace_back(AnswerContribution{event.id, answer.verdict, std::move(answer.reason)});
+}
+
+void RoundMachine::State::Handle(const ContributionRefused& event, MonotonicTime, Effects* effects) {
+  if (members.Current(event.id.worker, event.incarnation) == nullptr) return;
+  Answer answer = Classify(event.id, event.incarnation);
+  if (answer.verdict == Verdict::kWanted) Fragment(event.id.fragment).Refuse(event);
+  if (answer.verdict == Verdict::kWanted || answer.verdict == Verdict::kStored) {
+    answer = {Verdict::kRefused, event.reason};
+  }
+  effects->emplace_back(AnswerContribution{event.id, answer.verdict, std::move(answer.reason)});
+}
+
+void RoundMachine::State::Handle(const WorkerAbstained& event, MonotonicTime, Effects* effects) {
+  if (members.Current(event.id.worker, event.incarnation) == nullptr) return;
+  Answer answer = Classify(event.id, event.incarnation);
+  if (answer.verdict == Verdict::kWanted) {
+    FragmentRounds& fragment = Fragment(event.id.fragment);
+    const bool collects = fragment.Collects(event.id.round);
+    if (collects) fragment.Abstain(event);
+    answer.verdict = collects ? Verdict::kStored : Verdict::kSettled;
+  }
+  effects->emplace_back(AnswerContribution{event.id, answer.verdict, std::move(answer.reason)});
+}
+
+void RoundMachine::State::Handle(const CommitPersisted& event, MonotonicTime now, Effects* effects) {
+  effects->emplace_back(PublishGlobalDelta{event.fragment, event.round});
+  for (const Settled& line : Fragment(event.fragment).FinishCommit(event.round, now)) {
+    members.NoteSettled(line.id);
+    effects->emplace_back(ReleaseContribution{line.id});
+  }
+}
+
+void RoundMachine::State::Advance(MonotonicTime now, Effects* effects) {
+  if (phase == RunPhase::kWaitingForWorkers && members.CountAlive() >= options.workers) StartTraining(now);
+  const bool members_changed = members.TakeChanged();
+  if (phase != RunPhase::kTraining || ending) return;
+  for (FragmentRounds& fragment : fragments) fragment.Advance(members, members_changed, now, effects);
+  if (!AllFinished()) return;
+  ending = true;
+  PersistEnd end;
+  for (const FragmentRounds& fragment : fragments) {
+    const std::vector<Settled> leftovers = fragment.Leftovers();
+    end.settled.insert(end.settled.end(), leftovers.begin(), leftovers.end());
+  }
+  effects->emplace_back(std::move(end));
+}
+
+Answer RoundMachine::State::Classify(const ContributionId& id, uint64_t incarnation) const {
+  const Member* member = members.Current(id.worker, incarnation);
+  if (member == nullptr) return {Verdict::kRefused, "not a member under this incarnation; join again"};
+  if (id.fragment < 0 || id.fragment >= options.fragments || id.round < 0 || id.round >= options.rounds) {
+    return {Verdict::kRefused, absl::StrCat("fragment ", id.fragment, ", round ", id.round, ": the run has ",
+                                            options.fragments, " fragments and ", options.rounds, " rounds")};
+  }
+  if (ending || phase == RunPhase::kEnded) return {Verdict::kSettled, ""};
+  if (phase != RunPhase::kTraining) return {Verdict::kTooEarly, "training has not started"};
+  return Fragment(id.fragment).Classify(id.worker, *member, id.round);
+}
+
+int64_t RoundMachine::State::FirstRoundOf(const std::string& joiner) const {
+  if (phase == RunPhase::kSeeding || phase == RunPhase::kWaitingForWorkers) return 0;
+  // A round that it has contributed to, in whatever incarnation, is not done again.
+  int64_t newest_own = -1;
+  bool needed = false;
+  const int64_t oldest = OldestOpenRound();
+  const Member* known = members.Find(joiner);
+  for (const FragmentRounds& fragment : fragments) {
+    newest_own = std::max(newest_own, fragment.NewestHeld(joiner));
+    needed |= fragment.next_round() == oldest && fragment.NeedsWorker(joiner, members);
+  }
+  if (known != nullptr) {
+    newest_own = std::max(newest_own, *std::max_element(known->settled_rounds.begin(), known->settled_rounds.end()));
+  }
+  if (needed && newest_own < oldest) return oldest;
+  return std::max(oldest, newest_own) + 1;
+}
+
+int64_t RoundMachine::State::OldestOpenRound() const {
+  int64_t oldest = options.rounds;
+  for (const FragmentRounds& fragment : fragments) oldest = std::min(oldest, fragment.next_round());
+  return oldest;
+}
+
+RoundMachine::RoundMachine(const RoundOptions& options) : state_(std::make_unique<State>(options)) {}
+RoundMachine::RoundMachine(RoundMachine&&) noexcept = default;
+RoundMachine& RoundMachine::operator=(RoundMachine&&) noexcept = default;
+RoundMachine::~RoundMachine() = default;
+
+std::vector<RoundEffect> RoundMachine::Step(const RoundEvent& event, MonotonicTime now) {
+  std::vector<RoundEffect> effects;
+  // Whoever speaks now is alive, even if its lease has just ended.
+  if (const std::optional<Sender> sender = SenderOf(event)) {
+    state_->members.Heard(sender->worker, sender->incarnation, now);
+  }
+  state_->members.ExpireLeases(now, &effects);
+  std::visit([&](const auto& e) { state_->Handle(e, now, &effects); }, event);
+  state_->Advance(now, &effects);
+  return effects;
+}
+
+Verdict RoundMachine::Ask(const ContributionId& id, uint64_t incarnation) const {
+  return state_->Classify(id, incarnation).verdict;
+}
+
+bool RoundMachine::IsMember(const std::string& worker, uint64_t incarnation) const {
+  const Member* member = state_->members.Current(worker, incarnation);
+  return member != nullptr && member->state == MemberState::kAlive;
+}
+
+std::optional<MonotonicTime> RoundMachine::NextDeadline() const {
+  std::optional<MonotonicTime> next = state_->members.NextLeaseEnd();
+  for (const FragmentRounds& fragment : state_->fragments) {
+    const std::optional<MonotonicTime> grace_end = fragment.GraceEnd();
+    if (grace_end && (!next || *grace_end < *next)) next = grace_end;
+  }
+  return next;
+}
+
+RunPhase RoundMachine::phase() const { return state_->phase; }
+
+std::string RoundMachine::Reason(MonotonicTime now) const {
+  switch (state_->phase) {
+    case RunPhase::kSeeding: {
+      const std::string seeder = Seeder();
+      return seeder.empty() ? "waiting for a first worker"
+                            : absl::StrCat("waiting for \"", seeder, "\" to send the initial parameters");
+    }
+    case RunPhase::kWaitingForWorkers:
+      return absl::StrCat(state_->members.CountAlive(), " of ", state_->options.workers, " workers have joined");
+    case RunPhase::kEnded:
+      return absl::StrCat("all ", state_->options.rounds, " rounds are committed");
+    case RunPhase::kTraining:
+      break;
+  }
+  for (const FragmentRounds& fragment : state_->fragments) {
+    if (fragment.finished() || fragment.next_round() != OldestOpenRound()) continue;
+    const RoundView oldest = fragment.Views(state_->members, now).front();
+    return absl::StrCat("round ", oldest.round, " of fragment ", oldest.fragment, ": ", oldest.reason);
+  }
+  return "the end record is being written";
+}
+
+std::string RoundMachine::Seeder() const {
+  return state_->phase == RunPhase::kSeeding ? state_->members.FirstJoined() : "";
+}
+
+std::string RoundMachine::Evaluator() const { return state_->members.FirstById(); }
+
+int64_t RoundMachine::NextRound(int fragment) const { return state_->Fragment(fragment).next_round(); }
+
+int64_t RoundMachine::OldestOpenRound() const { return state_->OldestOpenRound(); }
+
+int64_t RoundMachine::SettledRound(const std::string& worker, int fragment) const {
+  const Member* member = state_->members.Find(worker);
+  return member == nullptr ? -1 : member->settled_rounds.at(static_cast<size_t>(fragment));
+}
+
+std::vector<MemberView> RoundMachine::Members() const {
+  std::vector<MemberView> views;
+  for (const auto& [worker, member] : state_->members.all()) {
+    views.push_back({.worker = worker,
+                     .incarnation = member.incarnation,
+                     .state = member.state,
+                     .first_round = member.first_round,
+                     .last_heard = member.last_heard});
+  }
+  return views;
+}
+
+std::vector<RoundView> RoundMachine::OpenRounds(int fragment, MonotonicTime now) const {
+  return state_->Fragment(fragment).Views(state_->members, now);
+}
+
+absl::StatusOr<RoundMachine> RoundMachine::Restore(const RoundOptions& options, const RecoveredRounds& recovered,
+                                                   MonotonicTime now) {
+  DILOCO_RETURN_IF_ERROR(CheckRecovered(options, recovered));
+  RoundMachine machine(options);
+  State& state = *machine.state_;
+  for (const RecoveredRounds::Member& member : recovered.members) state.members.Restore(member, now);
+  for (int i = 0; i < options.fragments; ++i) {
+    state.Fragment(i) = FragmentRounds(i, recovered.next_round[static_cast<size_t>(i)], options);
+  }
+  if (recovered.ended) {
+    state.phase = RunPhase::kEnded;
+  } else if (recovered.seeded) {
+    state.phase = RunPhase::kWaitingForWorkers;
+    const bool any_committed = std::any_of(recovered.next_round.begin(), recovered.next_round.end(),
+                                           [](int64_t next_round) { return next_round > 0; });
+    if (any_committed || recovered.members.size() >= static_cast<size_t>(options.workers)) state.StartTraining(now);
+  }
+  return machine;
+}
+
+}  // namespace diloco
