@@ -43,7 +43,7 @@ class FileSystem {
   // Creates or replaces; or opens for appending, created when absent.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) = 0;
-  // Errors: kNotFound.
+  // Reads what is durable, as far as the operating system lets one. Errors: kNotFound.
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) = 0;
   // Cuts the file to `size` bytes and syncs it.
   virtual absl::Status Truncate(const std::string& path, uint64_t size) = 0;
@@ -51,12 +51,12 @@ class FileSystem {
   virtual absl::Status Remove(const std::string& path) = 0;
   // Names of the entries of a folder, sorted, without the folder.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;
-  // With parents.
+  // With parents; durable. OK when it is there already.
   virtual absl::Status CreateFolder(const std::string& folder) = 0;
   // Makes creations, renames and removals in the folder durable.
   virtual absl::Status SyncFolder(const std::string& folder) = 0;
-  // Takes the lock file, which is created when absent, and writes `holder` into it. Errors: kFailedPrecondition,
-  // naming the holder that the file names, when another process has it.
+  // Takes the lock file, which is created when absent, and writes `holder` into it (at most 256 bytes are read back).
+  // Errors: kFailedPrecondition when it is held; the message is the holder that the file names, or "another process".
   virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, const std::string& holder) = 0;
 };
 

@@ -1,8 +1,8 @@
 // The coordinator's durable state: an append-only journal and snapshots of the consensus in one folder.
 //
 //   DIR/LOCK                   held by the running process, names it
-//   DIR/journal-NNNNNNNNNN     records since the snapshot with that sequence number (journal_format.h)
-//   DIR/snapshot-NNNNNNNNNN    a SnapshotRecord and the raw consensus
+//   DIR/journal-NNNNNNNNNN     records since the snapshot with that number, 0: before the first (journal_format.h)
+//   DIR/snapshot-NNNNNNNNNN    a SnapshotRecord and the raw consensus, numbered from 1 (snapshot_file.h)
 //   DIR/checkpoints/           not the store's: see the driver
 //
 // A record is durable when the call that appended it returned OK. After any error the store refuses everything: a
@@ -45,7 +45,8 @@ struct RecoveredState {
   std::vector<float> consensus;  // The snapshot's raw part.
   // Committed after the snapshot, in commit order (rounds ascend for each fragment).
   std::vector<std::shared_ptr<const PublishedDelta>> deltas;
-  // Members, newest record of each, and evaluations; the snapshot's own already merged in.
+  // Members, newest record of each, by worker id; evaluations, by (version, worker id). The snapshot's own already
+  // merged in.
   std::vector<v1::MemberRecord> members;
   std::vector<v1::Evaluation> evaluations;
   // Absent: the run has not ended.
@@ -69,6 +70,7 @@ class Store {
                                                      RecoveredState* recovered);
   ~Store();
 
+  // The run's record comes first; a later one replaces it.
   absl::Status AppendRun(const v1::RunRecord& record);
   absl::Status AppendMember(const v1::MemberRecord& record);
   absl::Status AppendEvaluation(const v1::EvaluationRecord& record);
@@ -77,7 +79,9 @@ class Store {
 
   // Writes aside, syncs, renames, syncs the folder; then starts a new journal and drops what is no longer needed.
   // `arrays`: the raw consensus in the order of SnapshotRecord, header.consensus_bytes() in all. Global deltas that
-  // were appended but are not in the snapshot are given again in `newer`, so that the new journal holds them.
+  // were appended but are not in the snapshot (round >= header.version()) are given again in `newer`, rounds ascending
+  // for each fragment, so that the new journal holds them. `header` must hold the run, and every member and evaluation
+  // that is to be kept; the store itself carries the end record over.
   absl::Status WriteSnapshot(const v1::SnapshotRecord& header, absl::Span<const absl::Span<const float>> arrays,
                              absl::Span<const std::shared_ptr<const PublishedDelta>> newer);
 
