@@ -294,7 +294,8 @@ std::string RoundMachine::Reason(MonotonicTime now) const {
   for (const FragmentRounds& fragment : state_->fragments) {
     if (fragment.finished() || fragment.next_round() != OldestOpenRound()) continue;
     const RoundView oldest = fragment.Views(state_->members, now).front();
-    return absl::StrCat("round ", oldest.round, " of fragment ", oldest.fragment, ": ", oldest.reason);
+    return absl::StrCat("round ", oldest.round, " of fragment ", oldest.fragment,
+                        oldest.phase == RoundPhase::kCollecting ? ": " : " is being merged: ", oldest.reason);
   }
   return "the end record is being written";
 }

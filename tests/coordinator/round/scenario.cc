@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <vector>
@@ -14,6 +13,7 @@
 
 #include "coordinator/round/round_machine.h"
 #include "tests/coordinator/round/describe.h"
+#include "tests/coordinator/round/durable.h"
 
 namespace diloco {
 namespace {
@@ -98,13 +98,11 @@ class Runner {
     options_.fragments = static_cast<int>(c.Int("fragments", 1));
     options_.max_members = static_cast<int>(c.Int("members", 8));
     machine_ = std::make_unique<RoundMachine>(options_);
-    durable_ = RecoveredRounds();
-    durable_.next_round.assign(static_cast<size_t>(options_.fragments), 0);
+    durable_ = std::make_unique<Durable>(options_.fragments);
   }
 
   bool Tell(const Command& c) {
     if (c.verb == "seed") {
-      durable_.seeded = true;
       Step(RunSeeded{});
     } else if (c.verb == "join") {
       Step(WorkerJoined{c.worker, c.incarnation});
@@ -119,14 +117,13 @@ class Runner {
     } else if (c.verb == "abstain") {
       Step(WorkerAbstained{c.Id(), c.incarnation, "the outer gradient is not finite"});
     } else if (c.verb == "merged") {
-      Step(MergeFinished{c.Fragment(), c.Int("round", 0)});
+      Merged(c);
     } else if (c.verb == "persisted") {
       Persisted(c);
     } else if (c.verb == "commit") {
-      Step(MergeFinished{c.Fragment(), c.Int("round", 0)});
+      Merged(c);
       Persisted(c);
     } else if (c.verb == "end-persisted") {
-      durable_.ended = true;
       Step(EndPersisted{});
     } else if (c.verb == "tick") {
       absl::Duration duration;
@@ -153,7 +150,7 @@ class Runner {
   }
 
   void Restart() {
-    absl::StatusOr<RoundMachine> restored = RoundMachine::Restore(options_, durable_, now_);
+    absl::StatusOr<RoundMachine> restored = RoundMachine::Restore(options_, durable_->recovered(), now_);
     if (!restored.ok()) {
       out_.push_back(restored.status().ToString());
       return;
@@ -162,44 +159,29 @@ class Runner {
     Step(TimePassed{});
   }
 
+  // A script may only report what the machine asked for.
+  bool IsDue(const Command& c, RoundPhase phase) {
+    const std::vector<RoundView> open = machine_->OpenRounds(c.Fragment(), now_);
+    const bool due = !open.empty() && open.front().round == c.Int("round", 0) && open.front().phase == phase;
+    if (!due) ADD_FAILURE() << c.verb << " round=" << c.Int("round", 0) << ": the machine has not asked for it";
+    return due;
+  }
+
+  void Merged(const Command& c) {
+    if (IsDue(c, RoundPhase::kMerging)) Step(MergeFinished{c.Fragment(), c.Int("round", 0)});
+  }
+
   void Persisted(const Command& c) {
-    const size_t fragment = static_cast<size_t>(c.Fragment());
-    durable_.next_round[fragment] = c.Int("round", 0) + 1;
-    for (const Settled& line : persisting_[c.Fragment()]) {
-      for (RecoveredRounds::Member& member : durable_.members) {
-        int64_t& mark = member.settled_rounds[fragment];
-        if (member.worker == line.id.worker) mark = std::max(mark, line.id.round);
-      }
-    }
+    if (!IsDue(c, RoundPhase::kCommitting)) return;
     Step(CommitPersisted{c.Fragment(), c.Int("round", 0)});
   }
 
   void Step(const RoundEvent& event) {
+    durable_->Observe(event);
     for (const RoundEffect& effect : machine_->Step(event, now_)) {
+      durable_->Observe(effect);
       out_.push_back(Describe(effect));
-      if (const auto* persist = std::get_if<PersistCommit>(&effect)) {
-        persisting_[persist->fragment] = persist->settled;
-      } else if (const auto* admit = std::get_if<AdmitWorker>(&effect)) {
-        if (!admit->returning) RecordMember(*admit);
-      } else if (const auto* departure = std::get_if<RecordDeparture>(&effect)) {
-        for (RecoveredRounds::Member& member : durable_.members) member.left |= member.worker == departure->worker;
-      }
     }
-  }
-
-  void RecordMember(const AdmitWorker& admit) {
-    RecoveredRounds::Member record{.worker = admit.worker,
-                                   .incarnation = admit.incarnation,
-                                   .first_round = admit.first_round,
-                                   .left = false,
-                                   .settled_rounds = std::vector<int64_t>(durable_.next_round.size(), -1)};
-    for (RecoveredRounds::Member& member : durable_.members) {
-      if (member.worker != admit.worker) continue;
-      record.settled_rounds = member.settled_rounds;
-      member = record;
-      return;
-    }
-    durable_.members.push_back(record);
   }
 
   static Digest DigestNumber(const Command& c) { return {0, static_cast<uint64_t>(c.Int("digest", 1))}; }
@@ -207,8 +189,7 @@ class Runner {
   RoundOptions options_;
   std::unique_ptr<RoundMachine> machine_;
   MonotonicTime now_;
-  RecoveredRounds durable_;  // As the driver's journal would have it.
-  std::map<int, std::vector<Settled>> persisting_;
+  std::unique_ptr<Durable> durable_;
   std::vector<std::string> out_;
 };
 
