@@ -1,0 +1,71 @@
+// A TCP proxy on loopback that counts bytes and lets them through by grant, rate, or not at all.
+//
+// The first connection is a worker's control connection; it is counted apart and never held back. All others are bulk.
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/base/mutex.h"
+
+namespace diloco::testing {
+
+class TcpProxy {
+ public:
+  // Forwards to 127.0.0.1:`target_port`. Bulk bytes flow freely until Hold().
+  explicit TcpProxy(int target_port);
+  ~TcpProxy();
+
+  int port() const { return port_; }
+  std::string address() const;
+
+  // Payload bytes of TCP, as read from the sender, on bulk connections.
+  uint64_t upstream_bytes() const { return upstream_; }      // Client to server.
+  uint64_t downstream_bytes() const { return downstream_; }  // Server to client.
+  uint64_t connections() const { return connections_; }
+
+  // From now on bulk bytes, both directions together, need grants.
+  void Hold();
+  void Grant(uint64_t bytes);
+  // Bytes granted and not used.
+  uint64_t granted() const;
+  // No grants needed any more.
+  void Open();
+  // Bulk bytes a second, both directions apart, as a token bucket of a tenth of a second. 0: no limit.
+  void SetRate(uint64_t bytes_per_second);
+  // Closes every connection; new ones are accepted.
+  void Reset();
+
+ private:
+  struct Connection;
+  struct Pipe;
+  void Loop();
+  void Wake();
+  void Accept();
+  uint64_t Allowance(const Pipe& pipe) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Forward(Pipe& pipe);
+
+  const int target_port_;
+  int port_ = 0;
+  int listener_ = -1;
+  int wake_[2] = {-1, -1};
+  std::atomic<uint64_t> upstream_{0};
+  std::atomic<uint64_t> downstream_{0};
+  std::atomic<uint64_t> connections_{0};
+  mutable Mutex mutex_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reset_ ABSL_GUARDED_BY(mutex_) = false;
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t granted_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t rate_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::unique_ptr<Connection>> live_;  // Of the thread.
+  std::thread thread_;
+};
+
+}  // namespace diloco::testing

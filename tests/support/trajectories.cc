@@ -1,0 +1,163 @@
+#include "tests/support/trajectories.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+
+#include "absl/strings/str_format.h"
+
+#include "common/base/check.h"
+#include "common/outer/method.h"
+#include "nlohmann/json.hpp"
+
+namespace diloco::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+// A case's settings override the file's defaults.
+template <typename T>
+T Setting(const Json& file, const Json& config, const char* key) {
+  return config.value(key, file.at("defaults").at(key).get<T>());
+}
+
+Trajectory ReadCase(const Json& file, const Json& entry, int index) {
+  const Json& config = entry.at("config");
+  Trajectory trajectory;
+  trajectory.index = index;
+  trajectory.method = entry.at("method");
+  trajectory.workers = Setting<int>(file, config, "workers");
+  trajectory.size = Setting<int>(file, config, "size");
+  trajectory.inner_steps = Setting<int64_t>(file, config, "inner_steps");
+  trajectory.rounds = Setting<int64_t>(file, config, "rounds");
+  trajectory.inner_rate = Setting<double>(file, config, "inner_rate");
+  trajectory.rate = Setting<double>(file, config, "eta");
+  trajectory.momentum = Setting<double>(file, config, "mu");
+  if (config.contains("lam")) trajectory.lambda = config.at("lam").get<double>();
+  trajectory.shared_momentum = config.value("momentum", "own") == "shared";
+  const int seed = Setting<int>(file, config, "seed");
+  for (const Json& world : file.at("worlds")) {
+    if (world.at("workers") == trajectory.workers && world.at("size") == trajectory.size && world.at("seed") == seed) {
+      trajectory.curvature = world.at("a").get<std::vector<Vector>>();
+      trajectory.minimum = world.at("c").get<std::vector<Vector>>();
+      trajectory.start = world.at("theta").get<Vector>();
+    }
+  }
+  trajectory.theta = entry.at("theta").get<std::vector<std::vector<Vector>>>();
+  if (entry.contains("consensus")) trajectory.consensus = entry.at("consensus").get<std::vector<Vector>>();
+  if (entry.contains("applied")) trajectory.applied = entry.at("applied").get<std::vector<std::vector<int64_t>>>();
+  if (entry.contains("merged")) trajectory.merged = entry.at("merged").get<std::vector<std::vector<int>>>();
+  return trajectory;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Trajectory>> LoadTrajectories(const std::string& path) {
+  std::ifstream stream(path);
+  if (!stream) return absl::NotFoundError(absl::StrFormat("%s: cannot read the trajectories", path));
+  std::vector<Trajectory> trajectories;
+  try {
+    const Json file = Json::parse(stream);
+    int index = 0;
+    for (const Json& entry : file.at("cases")) {
+      if (FindMethod(entry.at("method").get<std::string>()) != nullptr) {
+        trajectories.push_back(ReadCase(file, entry, index));
+        if (trajectories.back().start.empty()) {
+          return absl::InvalidArgumentError(absl::StrFormat("%s: case %d has no world", path, index));
+        }
+      }
+      ++index;
+    }
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s: %s", path, error.what()));
+  }
+  if (trajectories.empty()) return absl::InvalidArgumentError(absl::StrFormat("%s: no trajectory to run", path));
+  return trajectories;
+}
+
+std::string TrajectoriesPath() {
+  const char* path = std::getenv("DILOCO_VECTORS");
+  return path != nullptr && *path != '\0' ? path : DILOCO_SOURCE_DIR "/tests/worker/outer/vectors.json";
+}
+
+double Tolerance(const std::vector<Vector>& round) {
+  double largest = 0;
+  for (const Vector& values : round) {
+    for (const double value : values) largest = std::max(largest, std::abs(value));
+  }
+  return 2e-6 * largest;
+}
+
+RunConfig Trajectory::Config() const {
+  absl::StatusOr<RunConfig> config = ParseRunConfig(ConfigYaml("trajectory"), "trajectory");
+  DILOCO_CHECK(config.ok());
+  return *std::move(config);
+}
+
+std::string Trajectory::ConfigYaml(const std::string& run_id) const {
+  std::string yaml = absl::StrFormat(
+      "run: {id: %s, workers: %d, rounds: %d}\n"
+      "method: %s\n"
+      "inner_steps: %d\n"
+      "max_late: 0\n"
+      "outer: {optimizer: nesterov, rate: %.17g, momentum: %.17g}\n"
+      "wire: {uplink: fp32, downlink: fp32}\n"
+      "rounds: {heartbeat_interval: 200ms, lease: 20s}\n",
+      run_id, workers, rounds, method, inner_steps, rate, momentum);
+  if (method == "eager") {
+    yaml += absl::StrFormat("lookahead: {lambda: %s, momentum: %s}\n",
+                            lambda.has_value() ? absl::StrFormat("%.17g", *lambda) : "share",
+                            shared_momentum ? "shared" : "own");
+  }
+  return yaml;
+}
+
+QuadraticTrainer::QuadraticTrainer(const Trajectory& trajectory, int worker)
+    : curvature_(trajectory.curvature.at(static_cast<size_t>(worker))),
+      minimum_(trajectory.minimum.at(static_cast<size_t>(worker))),
+      rate_(trajectory.inner_rate) {
+  for (const double value : trajectory.start) theta_.push_back(static_cast<float>(value));
+}
+
+std::vector<TensorSpec> QuadraticTrainer::Tensors() const {
+  return {{.name = "theta", .shape = {static_cast<int64_t>(theta_.size())}}};
+}
+
+void QuadraticTrainer::SetLayout(const Layout& layout) {
+  DILOCO_CHECK(layout.element_count() == static_cast<int64_t>(theta_.size()));
+}
+
+double QuadraticTrainer::Loss() const {
+  double loss = 0;
+  for (size_t i = 0; i < theta_.size(); ++i) {
+    loss += 0.5 * curvature_[i] * (theta_[i] - minimum_[i]) * (theta_[i] - minimum_[i]);
+  }
+  return loss;
+}
+
+absl::StatusOr<StepReport> QuadraticTrainer::Step(int64_t /*step*/) {
+  const StepReport report{.loss = Loss(), .tokens = 1};
+  for (size_t i = 0; i < theta_.size(); ++i) theta_[i] -= rate_ * curvature_[i] * (theta_[i] - minimum_[i]);
+  return report;
+}
+
+absl::Status QuadraticTrainer::ReadParameters(absl::Span<float> out) {
+  for (size_t i = 0; i < theta_.size(); ++i) out[i] = static_cast<float>(theta_[i]);
+  return absl::OkStatus();
+}
+
+absl::Status QuadraticTrainer::WriteParameters(absl::Span<const float> parameters) {
+  theta_.assign(parameters.begin(), parameters.end());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<EvaluationReport> QuadraticTrainer::Evaluate(absl::Span<const float> parameters) {
+  Vector mine(parameters.begin(), parameters.end());
+  theta_.swap(mine);
+  const EvaluationReport report{.loss = Loss(), .tokens = 1};
+  theta_.swap(mine);
+  return report;
+}
+
+}  // namespace diloco::testing
