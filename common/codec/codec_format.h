@@ -2,8 +2,8 @@
 // own. All rules are on bit patterns or exact, and none meets a denormal, so that every processor gives the same bytes,
 // with flush-to-zero on or off.
 //
-// Input. An element whose magnitude is below 2^-126 (a denormal) counts as zero, and so does -0. `amax` is the largest
-// magnitude of the block, `bits(x)` the bit pattern of a float32, and `exponent(x)` bits 30 to 23 of it.
+// Input. An element whose magnitude is below 2^-126 (a denormal) counts as zero, and so does -0; what follows is about
+// the others. `amax` is the largest magnitude of the block, `bits(x)` the bit pattern of a float32.
 //
 // Scale byte s:
 //   0        all zero: every element decodes to +0. Codes are written as 0.
@@ -16,7 +16,8 @@
 // is the smallest power of two with which amax rounds to at most max_code, that is amax < (max_code + 1/2) * scale.
 // Code = element / scale, rounded to nearest, half to even. So the error is at most scale / 2, and nothing is clipped,
 // but for amax >= (max_code + 1/2) * 2^(max_scale - 127): there codes stop at max_code, and the error at scale.
-// A larger scale would double the step, a smaller one would clip the largest elements, always towards zero.
+// A larger scale would double the step; a smaller one would clip the largest elements, always towards zero (for int4 and
+// normally distributed values, clipping from 8.5 instead of 7.5 steps on has a tenth less error, but shrinks them).
 //
 // e3m0. A code is a sign (bit 3) and k (bits 2 to 0). Value = +-2^(k - 7) * scale for k in [1, 7]; code 0 is zero; code
 // 8, a negative zero, is unknown. So the scale is the largest of seven magnitudes. Rounding is to nearest in log space,
