@@ -1,0 +1,100 @@
+#include "common/safetensors/safetensors_writer.h"
+
+#include <bit>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_format.h"
+
+#include "common/base/limits.h"
+#include "common/base/status_macros.h"
+#include "common/base/utf8.h"
+#include "common/safetensors/safetensors_header.h"
+#include <nlohmann/json.hpp>
+
+namespace diloco {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "values are written in memory order");
+
+absl::Status CheckTensors(absl::Span<const TensorSpec> tensors) {
+  std::unordered_set<std::string_view> names;
+  int64_t elements = 0;
+  for (const TensorSpec& tensor : tensors) {
+    const auto error = [&](std::string_view what) {
+      return absl::InvalidArgumentError(absl::StrFormat("tensor \"%s\": %s", absl::CHexEscape(tensor.name), what));
+    };
+    if (tensor.name == kSafetensorsMetadataKey) return error("the format reserves this name");
+    if (!IsValidUtf8(tensor.name)) return error("the name is not UTF-8");
+    if (!names.insert(tensor.name).second) return error("the name is there twice");
+    for (const int64_t extent : tensor.shape) {
+      if (extent < 0) return error(absl::StrFormat("extent %d is negative", extent));
+    }
+    const int64_t count = tensor.ElementCount();
+    if (count > kMaxElements || (elements += count) > kMaxElements) {
+      return error(absl::StrFormat("more than %d elements", kMaxElements));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Header(absl::Span<const TensorSpec> tensors,
+                                   const std::map<std::string, std::string>& metadata) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  for (const auto& [key, value] : metadata) {
+    if (!IsValidUtf8(key) || !IsValidUtf8(value)) {
+      return absl::InvalidArgumentError(absl::StrFormat("metadata \"%s\": not UTF-8", absl::CHexEscape(key)));
+    }
+    header[std::string(kSafetensorsMetadataKey)][key] = value;
+  }
+  // An ordered object looks keys up in linear time, so tensors, whose names are known to differ, go in as pairs.
+  auto& items = header.get_ref<nlohmann::ordered_json::object_t&>();
+  uint64_t offset = 0;
+  for (const TensorSpec& tensor : tensors) {
+    const uint64_t end = offset + sizeof(float) * static_cast<uint64_t>(tensor.ElementCount());
+    items.push_back(
+        {tensor.name,
+         {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", std::vector<uint64_t>{offset, end}}}});
+    offset = end;
+  }
+  std::string json = header.dump();
+  json.append((8 - json.size() % 8) % 8, ' ');  // So that the data is aligned.
+  if (json.size() > kMaxSafetensorsHeaderBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a header of %d bytes; at most %d", json.size(), kMaxSafetensorsHeaderBytes));
+  }
+  return json;
+}
+
+}  // namespace
+
+absl::StatusOr<SafetensorsWriter> SafetensorsWriter::Create(std::string path, absl::Span<const TensorSpec> tensors,
+                                                            const std::map<std::string, std::string>& metadata) {
+  DILOCO_RETURN_IF_ERROR(CheckTensors(tensors));
+  DILOCO_ASSIGN_OR_RETURN(const std::string header, Header(tensors, metadata));
+  DILOCO_ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file, AtomicFile::Create(std::move(path)));
+  const uint64_t size = header.size();
+  DILOCO_RETURN_IF_ERROR(file->Write(std::string_view(reinterpret_cast<const char*>(&size), sizeof(size))));
+  DILOCO_RETURN_IF_ERROR(file->Write(header));
+  int64_t elements = 0;
+  for (const TensorSpec& tensor : tensors) elements += tensor.ElementCount();
+  return SafetensorsWriter(std::move(file), elements);
+}
+
+absl::Status SafetensorsWriter::Append(absl::Span<const float> values) {
+  if (static_cast<int64_t>(values.size()) > missing_) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d values more than the tensors have", static_cast<int64_t>(values.size()) - missing_));
+  }
+  missing_ -= static_cast<int64_t>(values.size());
+  return file_->Write(std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+}
+
+absl::Status SafetensorsWriter::Finish() {
+  if (missing_ != 0) return absl::InvalidArgumentError(absl::StrFormat("%d values are missing", missing_));
+  return file_->Commit();
+}
+
+}  // namespace diloco
