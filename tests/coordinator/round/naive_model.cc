@@ -1,0 +1,390 @@
+#include "tests/coordinator/round/naive_model.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+namespace diloco {
+namespace {
+
+bool InSettledOrder(const Settled& a, const Settled& b) {
+  return std::tie(a.id.fragment, a.id.worker, a.id.round) < std::tie(b.id.fragment, b.id.worker, b.id.round);
+}
+
+}  // namespace
+
+std::vector<RoundEffect> NaiveModel::Step(const RoundEvent& event, MonotonicTime now) {
+  now_ = now;
+  // Whatever names a worker is a sighting of it.
+  if (const auto* e = std::get_if<WorkerJoined>(&event)) sightings_.push_back({e->worker, e->incarnation, now});
+  if (const auto* e = std::get_if<WorkerHeard>(&event)) sightings_.push_back({e->worker, e->incarnation, now});
+  if (const auto* e = std::get_if<WorkerLeft>(&event)) sightings_.push_back({e->worker, e->incarnation, now});
+  if (const auto* e = std::get_if<ContributionStored>(&event)) {
+    sightings_.push_back({e->id.worker, e->incarnation, now});
+  }
+  if (const auto* e = std::get_if<ContributionRefused>(&event)) {
+    sightings_.push_back({e->id.worker, e->incarnation, now});
+  }
+  if (const auto* e = std::get_if<WorkerAbstained>(&event)) sightings_.push_back({e->id.worker, e->incarnation, now});
+
+  std::vector<RoundEffect> effects;
+  const std::set<std::string> alive = AliveWorkers();
+  for (const std::string& worker : alive_before_) {
+    if (!alive.contains(worker)) effects.emplace_back(WorkerLost{worker});
+  }
+  for (RoundEffect& effect : Consequences(event)) effects.push_back(std::move(effect));
+  if (seeded_ && !training_ && static_cast<int>(AliveWorkers().size()) >= options_.workers) training_ = true;
+  if (Training()) CloseWhatCanClose(&effects);
+  alive_before_ = AliveWorkers();
+  return effects;
+}
+
+std::vector<RoundEffect> NaiveModel::Consequences(const RoundEvent& event) {
+  std::vector<RoundEffect> effects;
+  const auto note = [&](std::optional<RoundEffect> effect) {
+    if (effect) effects.push_back(*std::move(effect));
+  };
+  if (const auto* joined = std::get_if<WorkerJoined>(&event)) {
+    effects.push_back(Admit(*joined));
+  } else if (const auto* left = std::get_if<WorkerLeft>(&event)) {
+    for (Admission& admission : admissions_) {
+      if (&admission != Newest(left->worker) || admission.incarnation != left->incarnation) continue;
+      if (admission.gone()) continue;
+      admission.left = true;
+      admission.back = false;
+      effects.emplace_back(RecordDeparture{left->worker, left->incarnation});
+    }
+  } else if (std::holds_alternative<RunSeeded>(event)) {
+    seeded_ = true;
+  } else if (const auto* stored = std::get_if<ContributionStored>(&event)) {
+    note(Take({stored->id, Kind::kContribution, stored->digest, stored->weight}, stored->incarnation));
+  } else if (const auto* refused = std::get_if<ContributionRefused>(&event)) {
+    note(Take({refused->id, Kind::kRefusal, refused->digest, 0}, refused->incarnation));
+  } else if (const auto* abstained = std::get_if<WorkerAbstained>(&event)) {
+    note(Take({abstained->id, Kind::kAbstention, Digest(), 0}, abstained->incarnation));
+  } else if (const auto* merged = std::get_if<MergeFinished>(&event)) {
+    const Set& set = *BeingMerged(merged->fragment);
+    effects.emplace_back(PersistCommit{set.fragment, set.round, set.settled, set.participating_weight});
+  } else if (const auto* persisted = std::get_if<CommitPersisted>(&event)) {
+    const Set set = *BeingMerged(persisted->fragment);
+    std::erase_if(merging_, [&](const Set& other) { return other.fragment == set.fragment; });
+    committed_.push_back(set);
+    effects.emplace_back(PublishGlobalDelta{set.fragment, set.round});
+    for (const Settled& line : set.settled) effects.emplace_back(ReleaseContribution{line.id});
+  } else if (std::holds_alternative<EndPersisted>(event)) {
+    end_published_ = true;
+    effects.emplace_back(PublishEnd{});
+  }
+  return effects;
+}
+
+RoundEffect NaiveModel::Admit(const WorkerJoined& event) {
+  const Admission* known = Newest(event.worker);
+  const auto refuse = [&](RefuseWorker::Reason reason) {
+    return RefuseWorker{event.worker, event.incarnation, reason, ""};
+  };
+  if (known != nullptr && known->incarnation == event.incarnation && (!known->gone() || end_published_)) {
+    for (Admission& admission : admissions_) {
+      if (&admission == known) admission.back = true;
+    }
+    return AdmitWorker{event.worker, event.incarnation, known->first_round, true};
+  }
+  if (end_published_) return refuse(RefuseWorker::Reason::kRunEnded);
+  if (known != nullptr && Alive(*known)) return refuse(RefuseWorker::Reason::kIdInUse);
+  if (known == nullptr && static_cast<int>(NewestOfEach().size()) >= options_.max_members) {
+    return refuse(RefuseWorker::Reason::kTooManyMembers);
+  }
+  const int64_t first_round = training_ ? FirstRound(event.worker) : 0;
+  admissions_.push_back({event.worker, event.incarnation, first_round});
+  return AdmitWorker{event.worker, event.incarnation, first_round, false};
+}
+
+std::optional<RoundEffect> NaiveModel::Take(const Answered& answered, uint64_t incarnation) {
+  const ContributionId& id = answered.id;
+  if (!IsMember(id.worker, incarnation)) return std::nullopt;
+  Verdict verdict = Ask(id, incarnation);
+  const Answered* held = Unsettled(id);
+  if (verdict == Verdict::kStored && answered.kind == Kind::kContribution && held->digest != answered.digest) {
+    verdict = Verdict::kRefused;
+  } else if (verdict == Verdict::kStored && answered.kind == Kind::kRefusal) {
+    verdict = Verdict::kRefused;
+  } else if (verdict == Verdict::kWanted) {
+    const Set* merging = BeingMerged(id.fragment);
+    const bool closed = id.round < NextRound(id.fragment) || (merging != nullptr && id.round <= merging->round);
+    const bool noted = answered.kind != Kind::kAbstention || !closed;
+    if (noted) {
+      // Whatever was sent takes the place of an abstention.
+      std::erase_if(answered_, [&](const Answered& other) { return other.id == id; });
+      answered_.push_back(answered);
+    }
+    verdict = answered.kind == Kind::kRefusal ? Verdict::kRefused : noted ? Verdict::kStored : Verdict::kSettled;
+  }
+  return AnswerContribution{id, verdict, ""};
+}
+
+void NaiveModel::CloseWhatCanClose(std::vector<RoundEffect>* effects) {
+  bool finished = true;
+  for (int fragment = 0; fragment < options_.fragments; ++fragment) {
+    const int64_t next = NextRound(fragment);
+    const bool merging = BeingMerged(fragment) != nullptr;
+    for (int64_t round = next + (merging ? 1 : 0); round < std::min(next + options_.open_rounds, options_.rounds);
+         ++round) {
+      quorum_notes_.push_back({fragment, round, now_, SidesOf(fragment, round).met});
+    }
+    finished = finished && next == options_.rounds;
+    if (merging || next == options_.rounds) continue;
+    const Sides sides = SidesOf(fragment, next);
+    if (!sides.met) continue;
+    if (sides.awaited > 0 && now_ < *MetSince(fragment, next) + options_.grace_window) continue;
+    merging_.push_back(FixSet(fragment));
+    StartMerge start{fragment, next, {}};
+    for (const Settled& line : merging_.back().settled) {
+      if (line.settlement == Settlement::kMerged) start.merged.push_back(line);
+    }
+    effects->emplace_back(std::move(start));
+  }
+  if (!finished) return;
+  end_requested_ = true;
+  PersistEnd end;
+  for (const Answered& answered : answered_) {
+    if (answered.kind == Kind::kAbstention || Unsettled(answered.id) == nullptr) continue;
+    end.settled.push_back({answered.id, answered.digest,
+                           answered.kind == Kind::kRefusal ? Settlement::kDroppedRefused : Settlement::kDroppedRunEnded,
+                           0});
+  }
+  std::sort(end.settled.begin(), end.settled.end(), InSettledOrder);
+  effects->emplace_back(std::move(end));
+}
+
+NaiveModel::Set NaiveModel::FixSet(int fragment) const {
+  Set set{fragment, NextRound(fragment), {}, 0};
+  for (const Answered& answered : answered_) {
+    const ContributionId& id = answered.id;
+    if (id.fragment != fragment || id.round > set.round || answered.kind == Kind::kAbstention) continue;
+    if (Unsettled(id) == nullptr) continue;
+    Settled line{id, answered.digest, Settlement::kMerged, answered.weight};
+    if (answered.kind == Kind::kRefusal) {
+      line.settlement = Settlement::kDroppedRefused;
+    } else if (id.round < set.round && options_.late == LatePolicy::kDrop) {
+      line.settlement = Settlement::kDroppedLate;
+    } else if (id.round < SettledRound(id.worker, fragment)) {
+      line.settlement = Settlement::kDroppedOutOfOrder;
+    }
+    if (line.settlement != Settlement::kMerged) line.weight = 0;
+    set.settled.push_back(line);
+  }
+  std::sort(set.settled.begin(), set.settled.end(), InSettledOrder);
+  for (const Admission* admission : NewestOfEach()) {
+    double weight = Alive(*admission) && admission->first_round <= set.round ? NewestWeight(admission->worker) : 0;
+    for (const Settled& line : set.settled) {
+      if (line.id.worker == admission->worker && line.settlement == Settlement::kMerged) weight = line.weight;
+    }
+    set.participating_weight += weight;
+  }
+  if (set.participating_weight == 0) set.participating_weight = 1;
+  return set;
+}
+
+NaiveModel::Sides NaiveModel::SidesOf(int fragment, int64_t round) const {
+  Sides sides;
+  for (const Admission* admission : NewestOfEach()) {
+    const Answered* answered = Unsettled({admission->worker, fragment, round});
+    if (answered != nullptr) {
+      ++(answered->kind == Kind::kContribution ? sides.present : sides.abstained);
+    } else if (Alive(*admission)) {
+      ++(admission->first_round <= round ? sides.awaited : sides.later);
+    }
+  }
+  int needed = options_.quorum;
+  for (int i = 0; i < sides.abstained; ++i) --needed;
+  for (int i = 0; i < sides.later; ++i) {
+    if (sides.present + sides.awaited < needed) --needed;
+  }
+  sides.met = sides.present >= needed && (sides.present > 0 || sides.awaited == 0);
+  return sides;
+}
+
+std::optional<MonotonicTime> NaiveModel::MetSince(int fragment, int64_t round) const {
+  std::optional<MonotonicTime> since;
+  for (const QuorumNote& note : quorum_notes_) {
+    if (note.fragment != fragment || note.round != round) continue;
+    if (!note.met) since.reset();
+    if (note.met && !since) since = note.time;
+  }
+  return since;
+}
+
+int64_t NaiveModel::FirstRound(const std::string& joiner) const {
+  const int64_t oldest = OldestOpenRound();
+  int64_t newest_own = -1;
+  bool needed = false;
+  for (const Answered& answered : answered_) {
+    const bool own = answered.id.worker == joiner && answered.kind != Kind::kAbstention;
+    if (own) newest_own = std::max(newest_own, answered.id.round);
+  }
+  for (int fragment = 0; fragment < options_.fragments; ++fragment) {
+    newest_own = std::max(newest_own, SettledRound(joiner, fragment));
+    if (NextRound(fragment) != oldest || oldest == options_.rounds || BeingMerged(fragment) != nullptr) continue;
+    int others = 0;
+    for (const Admission* admission : NewestOfEach()) {
+      if (admission->worker == joiner) continue;
+      const bool answered = Unsettled({admission->worker, fragment, oldest}) != nullptr;
+      if (answered || (Alive(*admission) && admission->first_round <= oldest)) ++others;
+    }
+    needed = needed || others < options_.quorum;
+  }
+  if (needed && newest_own < oldest) return oldest;
+  return std::max(newest_own, oldest) + 1;
+}
+
+void NaiveModel::Restart(MonotonicTime now) {
+  now_ = now;
+  answered_.clear();
+  merging_.clear();
+  quorum_notes_.clear();
+  training_ = seeded_ && (!committed_.empty() || static_cast<int>(NewestOfEach().size()) >= options_.workers);
+  end_requested_ = end_published_;
+  for (Admission& admission : admissions_) admission.back = false;
+  for (const Admission* admission : NewestOfEach()) {
+    sightings_.push_back({admission->worker, admission->incarnation, now});
+  }
+  alive_before_ = AliveWorkers();
+}
+
+Verdict NaiveModel::Ask(const ContributionId& id, uint64_t incarnation) const {
+  const Admission* admission = Newest(id.worker);
+  if (admission == nullptr || admission->incarnation != incarnation || admission->gone()) return Verdict::kRefused;
+  if (id.fragment < 0 || id.fragment >= options_.fragments) return Verdict::kRefused;
+  if (id.round < 0 || id.round >= options_.rounds) return Verdict::kRefused;
+  if (end_requested_) return Verdict::kSettled;
+  if (!training_) return Verdict::kTooEarly;
+  if (const Answered* held = Unsettled(id)) {
+    if (held->kind == Kind::kContribution) return Verdict::kStored;
+    if (held->kind == Kind::kRefusal) return Verdict::kRefused;
+  }
+  if (id.round <= SettledRound(id.worker, id.fragment)) return Verdict::kSettled;
+  if (id.round < admission->first_round) return Verdict::kSettled;
+  if (id.round >= NextRound(id.fragment) + options_.open_rounds) return Verdict::kTooEarly;
+  return Verdict::kWanted;
+}
+
+bool NaiveModel::IsMember(const std::string& worker, uint64_t incarnation) const {
+  const Admission* admission = Newest(worker);
+  return admission != nullptr && admission->incarnation == incarnation && Alive(*admission);
+}
+
+std::string NaiveModel::Seeder() const {
+  if (seeded_) return "";
+  for (const Admission* admission : NewestOfEach()) {
+    if (Alive(*admission)) return admission->worker;
+  }
+  return "";
+}
+
+std::string NaiveModel::Evaluator() const {
+  const std::set<std::string> alive = AliveWorkers();
+  return alive.empty() ? "" : *alive.begin();
+}
+
+int64_t NaiveModel::NextRound(int fragment) const {
+  return std::count_if(committed_.begin(), committed_.end(),
+                       [fragment](const Set& set) { return set.fragment == fragment; });
+}
+
+int64_t NaiveModel::SettledRound(const std::string& worker, int fragment) const {
+  int64_t newest = -1;
+  for (const Set& set : committed_) {
+    for (const Settled& line : set.settled) {
+      if (line.id.worker == worker && line.id.fragment == fragment) newest = std::max(newest, line.id.round);
+    }
+  }
+  return newest;
+}
+
+std::optional<MonotonicTime> NaiveModel::NextDeadline() const {
+  std::optional<MonotonicTime> next;
+  const auto consider = [&](MonotonicTime time) { next = next ? std::min(*next, time) : time; };
+  for (const Admission* admission : NewestOfEach()) {
+    if (Alive(*admission)) consider(LastHeard(*admission) + options_.lease);
+  }
+  for (int fragment = 0; fragment < options_.fragments && Training(); ++fragment) {
+    if (BeingMerged(fragment) != nullptr) continue;
+    const std::optional<MonotonicTime> since = MetSince(fragment, NextRound(fragment));
+    if (since) consider(*since + options_.grace_window);
+  }
+  return next;
+}
+
+const NaiveModel::Admission* NaiveModel::Newest(const std::string& worker) const {
+  const Admission* newest = nullptr;
+  for (const Admission& admission : admissions_) {
+    if (admission.worker == worker) newest = &admission;
+  }
+  return newest;
+}
+
+std::vector<const NaiveModel::Admission*> NaiveModel::NewestOfEach() const {
+  std::vector<const Admission*> out;
+  for (const Admission& admission : admissions_) {
+    if (Newest(admission.worker) == &admission) out.push_back(&admission);
+  }
+  return out;
+}
+
+MonotonicTime NaiveModel::LastHeard(const Admission& admission) const {
+  MonotonicTime last;
+  for (const Sighting& sighting : sightings_) {
+    if (sighting.worker == admission.worker && sighting.incarnation == admission.incarnation) last = sighting.time;
+  }
+  return last;
+}
+
+bool NaiveModel::Alive(const Admission& admission) const {
+  return !admission.gone() && now_ < LastHeard(admission) + options_.lease;
+}
+
+std::set<std::string> NaiveModel::AliveWorkers() const {
+  std::set<std::string> alive;
+  for (const Admission* admission : NewestOfEach()) {
+    if (Alive(*admission)) alive.insert(admission->worker);
+  }
+  return alive;
+}
+
+const NaiveModel::Answered* NaiveModel::Unsettled(const ContributionId& id) const {
+  for (const Set& set : committed_) {
+    for (const Settled& line : set.settled) {
+      if (line.id == id) return nullptr;
+    }
+  }
+  for (const Answered& answered : answered_) {
+    if (answered.id == id) return &answered;
+  }
+  return nullptr;
+}
+
+const NaiveModel::Set* NaiveModel::BeingMerged(int fragment) const {
+  for (const Set& set : merging_) {
+    if (set.fragment == fragment) return &set;
+  }
+  return nullptr;
+}
+
+double NaiveModel::NewestWeight(const std::string& worker) const {
+  const Answered* newest = nullptr;
+  for (const Answered& answered : answered_) {
+    if (answered.id.worker != worker || answered.kind != Kind::kContribution) continue;
+    if (newest == nullptr || answered.id.round >= newest->id.round) newest = &answered;
+  }
+  return newest == nullptr ? 1 : newest->weight;
+}
+
+int64_t NaiveModel::OldestOpenRound() const {
+  int64_t oldest = options_.rounds;
+  for (int fragment = 0; fragment < options_.fragments; ++fragment) oldest = std::min(oldest, NextRound(fragment));
+  return oldest;
+}
+
+}  // namespace diloco
