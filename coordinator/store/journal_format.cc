@@ -56,23 +56,25 @@ uint64_t LoadU64(const char* at) {
   return value;
 }
 
-std::string EncodeJournalHeader(uint64_t sequence) {
+std::string EncodeJournalHeader(const JournalHeader& header) {
   std::string block(kBlockBytes, '\0');
   kJournalMagic.copy(block.data(), kJournalMagic.size());
   StoreU32(&block[12], kStoreFormatVersion);
-  StoreU64(&block[16], sequence);
+  StoreU64(&block[16], header.sequence);
+  StoreU64(&block[24], header.previous_sequence);
+  StoreU64(&block[32], header.previous_bytes);
   SealBlock(block);
   return block;
 }
 
-absl::StatusOr<uint64_t> DecodeJournalHeader(std::string_view block) {
+absl::StatusOr<JournalHeader> DecodeJournalHeader(std::string_view block) {
   if (!IsSealedBlock(block, kJournalMagic)) return absl::DataLossError("not the header of a journal");
   const uint32_t version = LoadU32(&block[12]);
   if (version != kStoreFormatVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat("journal has format version ", version, ", this program reads version ", kStoreFormatVersion));
   }
-  return LoadU64(&block[16]);
+  return JournalHeader{LoadU64(&block[16]), LoadU64(&block[24]), LoadU64(&block[32])};
 }
 
 std::string EncodeRecordHeader(std::string_view payload) {

@@ -2,7 +2,8 @@
 // KiB, counted from the file's start.
 //
 //   journal  := header group*
-//   header   := one block: magic[8] crc32c u32 | version u32 | sequence u64 | zeros
+//   header   := one block: magic[8] crc32c u32 | version u32 | sequence u64 | previous_sequence u64 |
+//               previous_bytes u64 | zeros
 //   group    := record* zeros-to-the-block's-end commit          what one Append... call of the store makes durable
 //   record   := magic[4] payload_bytes u32 | payload_crc32c u32 | header_crc32c u32 | payload
 //   commit   := one block: magic[8] crc32c u32 | kind u32 | sequence u64 | offset u64 | body_bytes u64 |
@@ -12,6 +13,8 @@
 //   crc32c         of a block covers everything behind it in the block
 //   body_crc32c    covers the record headers of the group, one after the other (they hold the payloads' checksums)
 //   sequence       is the file's own and offset the block's own, so that a block in the wrong place is not taken
+//   previous_*     name the journal before and its size when this one was begun, so that nothing is missing between
+//                  them (both 0 in the first journal)
 //
 // What lies where:
 //   kRun, kMember, kEvaluation, kEnd   the message is the commit's payload, or the only record when it is too large
@@ -70,9 +73,14 @@ constexpr uint64_t RoundUpToBlock(uint64_t bytes) { return (bytes + kBlockBytes 
 
 enum class GroupKind : uint32_t { kRun = 1, kMember = 2, kEvaluation = 3, kGlobalDelta = 4, kEnd = 5 };
 
-// One block. DecodeJournalHeader returns the sequence. Errors: kDataLoss; kFailedPrecondition for another version.
-std::string EncodeJournalHeader(uint64_t sequence);
-absl::StatusOr<uint64_t> DecodeJournalHeader(std::string_view block);
+struct JournalHeader {
+  uint64_t sequence = 0;
+  uint64_t previous_sequence = 0;
+  uint64_t previous_bytes = 0;
+};
+// One block. Errors: kDataLoss; kFailedPrecondition for another version.
+std::string EncodeJournalHeader(const JournalHeader& header);
+absl::StatusOr<JournalHeader> DecodeJournalHeader(std::string_view block);
 
 struct RecordHeader {
   uint32_t payload_bytes = 0;

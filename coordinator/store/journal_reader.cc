@@ -26,13 +26,16 @@ absl::StatusOr<std::unique_ptr<JournalReader>> JournalReader::Open(FileSystem* f
                                                                    uint64_t sequence) {
   DILOCO_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, files->OpenForRead(path));
   DILOCO_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
-  std::unique_ptr<JournalReader> reader(new JournalReader(std::move(file), path, sequence, size));
+  std::unique_ptr<JournalReader> reader(new JournalReader(std::move(file), path, size));
   DILOCO_ASSIGN_OR_RETURN(const std::string block, reader->Read(0, kBlockBytes));
-  const absl::StatusOr<uint64_t> found = DecodeJournalHeader(block);
+  const absl::StatusOr<JournalHeader> found = DecodeJournalHeader(block);
   if (absl::IsDataLoss(found.status())) return DamagedFile(path, 0, std::string(found.status().message()));
   if (!found.ok())
     return absl::Status(found.status().code(), absl::StrFormat("\"%s\": %s", path, found.status().message()));
-  if (*found != sequence) return DamagedFile(path, 0, absl::StrFormat("it is the journal number %d", *found));
+  if (found->sequence != sequence) {
+    return DamagedFile(path, 0, absl::StrFormat("it is the journal number %d", found->sequence));
+  }
+  reader->header_ = *found;
   return reader;
 }
 
@@ -90,7 +93,7 @@ absl::StatusOr<bool> JournalReader::ReadGroup(JournalGroup& group, uint64_t& end
     fault = {commit_at, "no commit record that matches its checksum"};
     return false;
   }
-  if (commit->sequence != sequence_ || commit->offset != commit_at ||
+  if (commit->sequence != header_.sequence || commit->offset != commit_at ||
       commit->body_bytes != records_end - committed_bytes_ || commit->body_records != group.records.size() ||
       commit->body_crc != ComputeCrc32c(headers)) {
     fault = {commit_at, "the commit record does not fit the records before it"};

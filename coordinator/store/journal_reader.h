@@ -36,6 +36,7 @@ class JournalReader {
   // committed is damaged.
   absl::StatusOr<std::optional<JournalGroup>> Next();
 
+  const JournalHeader& header() const { return header_; }
   // End of the last group that Next() returned. After nullopt, what lies between here and file_bytes() was never
   // committed.
   uint64_t committed_bytes() const { return committed_bytes_; }
@@ -48,8 +49,8 @@ class JournalReader {
     std::string why;
   };
 
-  JournalReader(std::unique_ptr<ReadableFile> file, std::string path, uint64_t sequence, uint64_t file_bytes)
-      : file_(std::move(file)), path_(std::move(path)), sequence_(sequence), file_bytes_(file_bytes) {}
+  JournalReader(std::unique_ptr<ReadableFile> file, std::string path, uint64_t file_bytes)
+      : file_(std::move(file)), path_(std::move(path)), file_bytes_(file_bytes) {}
 
   // Up to `count` bytes, fewer at the end of the file.
   absl::StatusOr<std::string> Read(uint64_t offset, size_t count) const;
@@ -61,8 +62,8 @@ class JournalReader {
 
   const std::unique_ptr<ReadableFile> file_;
   const std::string path_;
-  const uint64_t sequence_;
   const uint64_t file_bytes_;
+  JournalHeader header_;
   uint64_t committed_bytes_ = kBlockBytes;
 };
 

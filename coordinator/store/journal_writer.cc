@@ -8,10 +8,10 @@
 namespace diloco {
 
 absl::StatusOr<std::unique_ptr<JournalWriter>> JournalWriter::Create(FileSystem* files, const std::string& path,
-                                                                     uint64_t sequence) {
+                                                                     const JournalHeader& header) {
   DILOCO_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, files->Create(path));
-  DILOCO_RETURN_IF_ERROR(file->Append(EncodeJournalHeader(sequence)));
-  return std::unique_ptr<JournalWriter>(new JournalWriter(std::move(file), sequence, kBlockBytes));
+  DILOCO_RETURN_IF_ERROR(file->Append(EncodeJournalHeader(header)));
+  return std::unique_ptr<JournalWriter>(new JournalWriter(std::move(file), header.sequence, kBlockBytes));
 }
 
 absl::StatusOr<std::unique_ptr<JournalWriter>> JournalWriter::Continue(FileSystem* files, const std::string& path,

@@ -19,7 +19,7 @@ class JournalWriter {
  public:
   // A new file with its header, which is not synced yet.
   static absl::StatusOr<std::unique_ptr<JournalWriter>> Create(FileSystem* files, const std::string& path,
-                                                               uint64_t sequence);
+                                                               const JournalHeader& header);
   // Goes on behind `size` bytes, all of them committed.
   static absl::StatusOr<std::unique_ptr<JournalWriter>> Continue(FileSystem* files, const std::string& path,
                                                                  uint64_t sequence, uint64_t size);
@@ -30,6 +30,10 @@ class JournalWriter {
   absl::Status AppendGroup(GroupKind kind, absl::Span<const std::string_view> records, std::string_view commit_payload,
                            Durable durable);
   absl::Status Sync() { return file_->Sync(); }
+
+  uint64_t sequence() const { return sequence_; }
+  // Bytes written, all of them committed.
+  uint64_t size() const { return size_; }
 
  private:
   JournalWriter(std::unique_ptr<WritableFile> file, uint64_t sequence, uint64_t size)

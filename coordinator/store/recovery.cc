@@ -53,10 +53,23 @@ absl::Status ReplaySnapshot(FileSystem* files, const std::string& folder, const 
   return newest_error;
 }
 
-absl::Status ReplayJournal(FileSystem* files, const std::string& folder, uint64_t sequence, bool last,
-                           Recovery& recovery, Replay& replay) {
+// `previous`: the journal that was replayed before, if one was.
+absl::Status ReplayJournal(FileSystem* files, const std::string& folder, uint64_t sequence,
+                           std::optional<uint64_t> previous, Recovery& recovery, Replay& replay) {
   const std::string path = JournalPath(folder, sequence);
   DILOCO_ASSIGN_OR_RETURN(const std::unique_ptr<JournalReader> reader, JournalReader::Open(files, path, sequence));
+  if (previous) {
+    const JournalHeader& header = reader->header();
+    if (header.previous_sequence != *previous) {
+      return absl::DataLossError(absl::StrFormat("\"%s\" is missing; restore the folder from a copy",
+                                                 JournalPath(folder, header.previous_sequence)));
+    }
+    if (recovery.torn || header.previous_bytes != recovery.committed_bytes) {
+      return DamagedFile(
+          JournalPath(folder, *previous), recovery.committed_bytes,
+          absl::StrFormat("%d bytes were committed when the journal behind it was begun", header.previous_bytes));
+    }
+  }
   while (true) {
     DILOCO_ASSIGN_OR_RETURN(std::optional<JournalGroup> group, reader->Next());
     if (!group) break;
@@ -64,13 +77,11 @@ absl::Status ReplayJournal(FileSystem* files, const std::string& folder, uint64_
   }
   recovery.committed_bytes = reader->committed_bytes();
   recovery.torn = reader->committed_bytes() < reader->file_bytes();
-  if (!recovery.torn) return absl::OkStatus();
-  if (!last) {
-    return DamagedFile(path, reader->committed_bytes(), "unfinished, though a newer journal was begun after it");
+  if (recovery.torn) {
+    recovery.state.warnings.push_back(absl::StrFormat("\"%s\": cut %d bytes at offset %d that were never committed",
+                                                      path, reader->file_bytes() - reader->committed_bytes(),
+                                                      reader->committed_bytes()));
   }
-  recovery.state.warnings.push_back(absl::StrFormat("\"%s\": cut %d bytes at offset %d that were never committed", path,
-                                                    reader->file_bytes() - reader->committed_bytes(),
-                                                    reader->committed_bytes()));
   return absl::OkStatus();
 }
 
@@ -122,9 +133,10 @@ absl::StatusOr<Recovery> Recover(FileSystem* files, const std::string& folder, c
     return absl::DataLossError(
         absl::StrFormat("\"%s\" is missing; restore the folder from a copy", JournalPath(folder, from)));
   }
+  std::optional<uint64_t> previous;
   for (auto sequence = present.journals.find(*first); sequence != present.journals.end(); ++sequence) {
-    const bool last = std::next(sequence) == present.journals.end();
-    DILOCO_RETURN_IF_ERROR(ReplayJournal(files, folder, *sequence, last, recovery, replay));
+    DILOCO_RETURN_IF_ERROR(ReplayJournal(files, folder, *sequence, previous, recovery, replay));
+    previous = *sequence;
   }
   std::vector<std::string> warnings = std::move(recovery.state.warnings);
   recovery.state = std::move(replay).Finish();

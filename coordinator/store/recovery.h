@@ -37,7 +37,7 @@ struct Recovery {
   uint64_t consensus_offset = 0;              // In that file.
   std::set<uint64_t> bad_snapshots;           // Passed over.
   uint64_t committed_bytes = 0;               // Of the last journal; what lies behind was never committed.
-  bool torn = false;                          // Something lies behind.
+  bool torn = false;                          // Something does.
 };
 // Errors: see Store::Open.
 absl::StatusOr<Recovery> Recover(FileSystem* files, const std::string& folder, const FolderFiles& present);

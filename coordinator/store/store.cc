@@ -145,8 +145,13 @@ absl::Status Store::Impl::Publish(const std::string& path) {
 absl::Status Store::Impl::StartJournal(uint64_t sequence,
                                        absl::Span<const std::shared_ptr<const PublishedDelta>> newer) {
   const std::string path = JournalPath(options_.folder, sequence);
+  JournalHeader header{.sequence = sequence};
+  if (journal_ != nullptr) {
+    header.previous_sequence = journal_->sequence();
+    header.previous_bytes = journal_->size();
+  }
   DILOCO_ASSIGN_OR_RETURN(std::unique_ptr<JournalWriter> journal,
-                          JournalWriter::Create(files_, TemporaryPath(path), sequence));
+                          JournalWriter::Create(files_, TemporaryPath(path), header));
   for (const std::shared_ptr<const PublishedDelta>& delta : newer) {
     DILOCO_RETURN_IF_ERROR(AppendDelta(*journal, *delta, Durable::kBySync));
   }

@@ -26,6 +26,8 @@ namespace diloco {
 class FaultFileSystem final : public FileSystem {
  public:
   explicit FaultFileSystem(uint64_t seed = 1) : random_(seed) {}
+  FaultFileSystem(const FaultFileSystem&) = delete;
+  FaultFileSystem& operator=(const FaultFileSystem&) = delete;
 
   // Changes are: Create, OpenForAppend when it creates, Append, Sync, Truncate, Rename, Remove, SyncFolder.
   // The `nth` change from now (from 0) fails with `status`; an append has then written some part. `for_good`: so does

@@ -42,7 +42,10 @@ std::string Describe(const Expected& expected);
 // A store and, beside it, what it acknowledged. Each call appends, and remembers when that returned OK.
 class Recorder {
  public:
-  explicit Recorder(Store* store, Expected expected = {}) : store_(store), expected_(std::move(expected)) {}
+  explicit Recorder(Store* store) : store_(store) {}
+  // Goes on after a restart.
+  Recorder(Store* store, const RecoveredState& recovered)
+      : store_(store), expected_(Summarise(recovered)), if_worked_(expected_), deltas_(recovered.deltas) {}
 
   absl::Status Run(const v1::RunRecord& record);
   absl::Status Member(const v1::MemberRecord& record);

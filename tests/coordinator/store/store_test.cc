@@ -97,7 +97,7 @@ TEST_P(StoreTest, RecordsOfEverySizeSurvive) {
     ASSERT_TRUE(recorder.Run(MakeRun(bytes)).ok());
     ASSERT_TRUE(Open().ok());
     EXPECT_EQ(Summarise(recovered_), recorder.expected()) << bytes;
-    recorder = Recorder(store_.get(), recorder.expected());
+    recorder = Recorder(store_.get(), recovered_);
   }
   ASSERT_TRUE(recorder.Snapshot(0, 700000).ok());  // Several pieces.
   for (int chunks = 0; chunks < 4; ++chunks) {     // 0: an average without elements.
@@ -171,7 +171,7 @@ TEST_P(StoreTest, EndIsThereAfterASnapshotBehindIt) {
     ASSERT_TRUE(recovered_.end != nullptr);
     EXPECT_EQ(recovered_.end->SerializeAsString(), MakeEnd(1).SerializeAsString());
     EXPECT_TRUE(recovered_.snapshot->ended());
-    Recorder again(store_.get(), recorder.expected());
+    Recorder again(store_.get(), recovered_);
     ASSERT_TRUE(again.Snapshot(1).ok());
   }
 }
