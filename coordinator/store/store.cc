@@ -158,7 +158,7 @@ absl::Status Store::Impl::StartJournal(uint64_t sequence,
   if (end_) DILOCO_RETURN_IF_ERROR(AppendSingle(*journal, GroupKind::kEnd, *end_, Durable::kBySync));
   DILOCO_RETURN_IF_ERROR(journal->Sync());
   DILOCO_RETURN_IF_ERROR(Publish(path));
-  journal_ = std::move(journal);
+  DILOCO_ASSIGN_OR_RETURN(journal_, JournalWriter::Continue(files_, path, sequence, journal->size()));
   journals_.insert(sequence);
   return absl::OkStatus();
 }

@@ -91,7 +91,7 @@ class JournalTest : public testing::TestWithParam<JournalCase> {
     files_.SetContents(kJournal1, contents);
     Opened opened = Open(files_);
     ASSERT_TRUE(opened.status.ok()) << opened.status;
-    ASSERT_EQ(Summarise(opened.recovered), before_) << Describe(Summarise(opened.recovered));
+    ASSERT_EQ(Summarise(opened.recovered), before_);
     if (contents.size() == committed_before_) {
       ASSERT_THAT(opened.recovered.warnings, IsEmpty());
     } else {
@@ -231,7 +231,7 @@ TEST_F(SnapshotTest, DamagedNewestFallsBackToTheOneBefore) {
   ForEachDamage(kSnapshot2, [&](size_t at) {
     const Opened opened = Open(files_);
     ASSERT_TRUE(opened.status.ok()) << opened.status;
-    ASSERT_EQ(Summarise(opened.recovered), replayed_) << Describe(Summarise(opened.recovered));
+    ASSERT_EQ(Summarise(opened.recovered), replayed_);
     ASSERT_EQ(opened.recovered.consensus, MakeConsensus(0));
     ASSERT_EQ(opened.recovered.warnings.size(), 1u);
     const std::string& warning = opened.recovered.warnings[0];
@@ -257,7 +257,7 @@ TEST_F(SnapshotTest, NextOneAfterAFallbackLeavesTwoGoodOnes) {
   files_.SetContents("data/snapshot-0000000003", "x");
   opened = Open(files_);
   ASSERT_TRUE(opened.status.ok()) << opened.status;
-  EXPECT_EQ(Summarise(opened.recovered), replayed_) << Describe(Summarise(opened.recovered));
+  EXPECT_EQ(Summarise(opened.recovered), replayed_);
 }
 
 TEST_F(SnapshotTest, NewestCoversWhatLiesBeforeIt) {

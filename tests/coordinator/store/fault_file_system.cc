@@ -75,7 +75,7 @@ class FaultFileSystem::HeldLock final : public FileLock {
 void FaultFileSystem::FailAt(int nth, absl::Status status, bool for_good) {
   fault_ = Fault{nth, std::move(status), "", for_good};
 }
-void FaultFileSystem::FailAt(int nth, absl::Status status, const std::string& prefix) {
+void FaultFileSystem::FailOn(const std::string& prefix, int nth, absl::Status status) {
   fault_ = Fault{nth, std::move(status), prefix, false};
 }
 

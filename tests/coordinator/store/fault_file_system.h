@@ -34,7 +34,7 @@ class FaultFileSystem final : public FileSystem {
   // every change after it, as when the power goes.
   void FailAt(int nth, absl::Status status, bool for_good = false);
   // The same for changes whose line in operations() begins with `prefix` only.
-  void FailAt(int nth, absl::Status status, const std::string& prefix);
+  void FailOn(const std::string& prefix, int nth, absl::Status status);
   int changes() const { return changes_; }
   // One line a change: "create PATH", "append PATH BYTES", "sync PATH", "truncate PATH SIZE", "rename FROM TO",
   // "remove PATH", "sync-folder FOLDER".

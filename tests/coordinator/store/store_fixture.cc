@@ -110,6 +110,8 @@ std::string Describe(const Expected& expected) {
   return text;
 }
 
+void PrintTo(const Expected& expected, std::ostream* out) { *out << Describe(expected); }
+
 absl::Status Recorder::Remember(absl::Status status) {
   if (status.ok()) expected_ = if_worked_;
   return status;

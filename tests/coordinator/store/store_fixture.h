@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct Expected {
 };
 Expected Summarise(const RecoveredState& recovered);
 std::string Describe(const Expected& expected);
+void PrintTo(const Expected& expected, std::ostream* out);  // For failed assertions.
 
 // A store and, beside it, what it acknowledged. Each call appends, and remembers when that returned OK.
 class Recorder {

@@ -78,7 +78,7 @@ TEST_P(StoreTest, EverythingAppendedIsThereAfterRestart) {
   ASSERT_TRUE(recorder.End(MakeEnd(3)).ok());
 
   ASSERT_TRUE(Open().ok());
-  EXPECT_EQ(Summarise(recovered_), recorder.expected()) << Describe(Summarise(recovered_));
+  EXPECT_EQ(Summarise(recovered_), recorder.expected());
   EXPECT_EQ(recovered_.consensus, MakeConsensus(0));
   EXPECT_THAT(recovered_.warnings, IsEmpty());
   const PublishedDelta& last = *recovered_.deltas.back();
@@ -132,7 +132,7 @@ TEST_P(StoreTest, SnapshotReplacesWhatItCovers) {
   EXPECT_EQ(read, consensus);
 
   ASSERT_TRUE(Open().ok());
-  EXPECT_EQ(Summarise(recovered_), recorder.expected()) << Describe(Summarise(recovered_));
+  EXPECT_EQ(Summarise(recovered_), recorder.expected());
   EXPECT_EQ(recovered_.consensus, consensus);
   const absl::StatusOr<Store::SnapshotFile> reopened = store_->NewestSnapshot();
   ASSERT_TRUE(reopened.ok());

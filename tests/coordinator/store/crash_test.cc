@@ -1,0 +1,302 @@
+// The power goes, or the process is killed, at every change that a run makes to the disk: what was acknowledged is
+// there after the restart, whatever became of the rest. And a disk that fails: the store stops at once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+
+#include "common/base/status_macros.h"
+#include "coordinator/store/store.h"
+#include "tests/coordinator/store/fault_file_system.h"
+#include "tests/coordinator/store/store_fixture.h"
+
+namespace diloco {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Unsynced = FaultFileSystem::Unsynced;
+
+constexpr Unsynced kAllUnsynced[] = {Unsynced::kLost, Unsynced::kPrefix, Unsynced::kZeros, Unsynced::kRandomBlocks,
+                                     Unsynced::kWritten};
+
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(FaultFileSystem& files, RecoveredState& recovered) {
+  recovered = RecoveredState();
+  return Store::Open(&files, StoreOptions{.folder = kFolder, .holder = "test"}, &recovered);
+}
+
+// A run in small: every kind of record, deltas that span blocks, three snapshots so that old files are dropped.
+absl::Status PlayRun(Recorder& recorder) {
+  DILOCO_RETURN_IF_ERROR(recorder.Run(MakeRun(5000)));
+  DILOCO_RETURN_IF_ERROR(recorder.Member(MakeMember("east", 1)));
+  DILOCO_RETURN_IF_ERROR(recorder.Snapshot(0));
+  for (int64_t round = 0; round < 3; ++round) {
+    DILOCO_RETURN_IF_ERROR(recorder.Delta(MakeDelta(0, round, 5000)));
+    if (round > 0) DILOCO_RETURN_IF_ERROR(recorder.Snapshot(round));  // Fragment 0 is one round ahead.
+    DILOCO_RETURN_IF_ERROR(recorder.Delta(MakeDelta(1, round, 100)));
+    DILOCO_RETURN_IF_ERROR(recorder.Evaluation(MakeEvaluation(round, 2.0)));
+  }
+  DILOCO_RETURN_IF_ERROR(recorder.End(MakeEnd(3)));
+  return recorder.Snapshot(3);
+}
+
+// What one process acknowledged before it ended, and what it would have, had its last call worked.
+struct Acknowledged {
+  Expected expected;
+  Expected if_last_worked;
+  bool finished = false;
+};
+
+Acknowledged RunProcess(FaultFileSystem& files) {
+  RecoveredState recovered;
+  const absl::StatusOr<std::unique_ptr<Store>> store = OpenStore(files, recovered);
+  Acknowledged acknowledged;
+  if (!store.ok()) return acknowledged;
+  Recorder recorder(store->get());
+  acknowledged.finished = PlayRun(recorder).ok();
+  acknowledged.expected = recorder.expected();
+  acknowledged.if_last_worked = recorder.expected_if_last_worked();
+  return acknowledged;
+}
+
+int ChangesOfAWholeRun() {
+  FaultFileSystem files;
+  EXPECT_TRUE(RunProcess(files).finished);
+  return files.changes();
+}
+
+void ExpectAcknowledged(const RecoveredState& recovered, const Acknowledged& acknowledged) {
+  const Expected found = Summarise(recovered);
+  ASSERT_TRUE(found == acknowledged.expected || found == acknowledged.if_last_worked)
+      << "found " << Describe(found) << "\nacknowledged " << Describe(acknowledged.expected) << "\nor "
+      << Describe(acknowledged.if_last_worked);
+  if (found.snapshot_version >= 0) {
+    ASSERT_EQ(recovered.consensus, MakeConsensus(found.snapshot_version));
+  }
+}
+
+// One more record goes in, and both it and what was found survive a power cut.
+void ExpectGoesOn(FaultFileSystem& files) {
+  RecoveredState recovered;
+  absl::StatusOr<std::unique_ptr<Store>> store = OpenStore(files, recovered);
+  ASSERT_TRUE(store.ok()) << store.status();
+  Recorder recorder(store->get(), recovered);
+  ASSERT_TRUE(recorder.Run(MakeRun(10)).ok());
+  ASSERT_TRUE(recorder.Member(MakeMember("west", 9)).ok());
+  if (recovered.snapshot != nullptr) {
+    const int64_t rounds = recovered.snapshot->version() + static_cast<int64_t>(recovered.deltas.size());
+    ASSERT_TRUE(recorder.Snapshot(rounds).ok());
+    ASSERT_TRUE(recorder.Delta(MakeDelta(0, rounds)).ok());
+  }
+  store->reset();
+  files.Crash(Unsynced::kLost);
+  store = OpenStore(files, recovered);
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_EQ(Summarise(recovered), recorder.expected());
+  ASSERT_THAT(recovered.warnings, IsEmpty());
+}
+
+TEST(CrashTest, PowerCutAtEveryChangeKeepsWhatWasAcknowledged) {
+  const int changes = ChangesOfAWholeRun();
+  ASSERT_GT(changes, 100);
+  for (int at = 0; at <= changes; ++at) {
+    for (const Unsynced unsynced : kAllUnsynced) {
+      for (uint64_t seed = 1; seed <= 3; ++seed) {
+        SCOPED_TRACE(absl::StrFormat("change %d, unsynced %d, seed %d", at, static_cast<int>(unsynced), seed));
+        FaultFileSystem files(seed);
+        files.FailAt(at, absl::UnavailableError("the power is gone"), /*for_good=*/true);
+        const Acknowledged acknowledged = RunProcess(files);
+        ASSERT_EQ(acknowledged.finished, at == changes);
+        files.Crash(unsynced);
+        RecoveredState recovered;
+        const absl::StatusOr<std::unique_ptr<Store>> store = OpenStore(files, recovered);
+        ASSERT_TRUE(store.ok()) << store.status();
+        ASSERT_NO_FATAL_FAILURE(ExpectAcknowledged(recovered, acknowledged));
+        files.Kill();
+        ASSERT_NO_FATAL_FAILURE(ExpectGoesOn(files));
+      }
+    }
+  }
+}
+
+// What recovery believed must be durable from then on, although the process that wrote it never synced it.
+TEST(CrashTest, WhatWasRecoveredAfterAKillSurvivesAPowerCut) {
+  const int changes = ChangesOfAWholeRun();
+  for (int at = 0; at <= changes; ++at) {
+    SCOPED_TRACE(at);
+    FaultFileSystem files;
+    files.FailAt(at, absl::UnavailableError("killed"), /*for_good=*/true);
+    const Acknowledged acknowledged = RunProcess(files);
+    files.Kill();
+    RecoveredState recovered;
+    absl::StatusOr<std::unique_ptr<Store>> store = OpenStore(files, recovered);
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_NO_FATAL_FAILURE(ExpectAcknowledged(recovered, acknowledged));
+    const Expected believed = Summarise(recovered);
+    store->reset();
+    files.Crash(Unsynced::kLost);
+    store = OpenStore(files, recovered);
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_EQ(Summarise(recovered), believed);
+  }
+}
+
+TEST(CrashTest, PowerCutDuringRecoveryLosesNothing) {
+  const int changes = ChangesOfAWholeRun();
+  for (int at = 0; at <= changes; ++at) {
+    for (int again = 0;; ++again) {
+      SCOPED_TRACE(absl::StrFormat("change %d, then change %d of recovery", at, again));
+      FaultFileSystem files(static_cast<uint64_t>(at + 1));
+      files.FailAt(at, absl::UnavailableError("the power is gone"), /*for_good=*/true);
+      const Acknowledged acknowledged = RunProcess(files);
+      files.Crash(Unsynced::kPrefix);
+      files.FailAt(again, absl::UnavailableError("the power is gone"), /*for_good=*/true);
+      RecoveredState recovered;
+      absl::StatusOr<std::unique_ptr<Store>> store = OpenStore(files, recovered);
+      const bool recovery_ended = store.ok();
+      if (store.ok()) store->reset();
+      files.Crash(Unsynced::kRandomBlocks);
+      store = OpenStore(files, recovered);
+      ASSERT_TRUE(store.ok()) << store.status();
+      ASSERT_NO_FATAL_FAILURE(ExpectAcknowledged(recovered, acknowledged));
+      if (recovery_ended) break;
+    }
+  }
+}
+
+// A disk that fails once and then works again: nothing is tried a second time in the same process.
+TEST(FaultTest, StoreRefusesEverythingAfterAnyError) {
+  const int changes = ChangesOfAWholeRun();
+  for (int at = 0; at < changes; ++at) {
+    SCOPED_TRACE(at);
+    FaultFileSystem files;
+    files.FailAt(at, absl::UnknownError("input/output error"));
+    RecoveredState recovered;
+    absl::StatusOr<std::unique_ptr<Store>> store = OpenStore(files, recovered);
+    if (!store.ok()) continue;
+    Recorder recorder(store->get());
+    const absl::Status failed = PlayRun(recorder);
+    ASSERT_EQ(failed.message(), "input/output error");
+    const Acknowledged acknowledged{recorder.expected(), recorder.expected_if_last_worked(), false};
+
+    const int after = files.changes();
+    for (const absl::Status& refused :
+         {store->get()->AppendRun(MakeRun()), store->get()->AppendMember(MakeMember("east", 5)),
+          store->get()->AppendEvaluation(MakeEvaluation(9, 1)), store->get()->AppendGlobalDelta(*MakeDelta(0, 9)),
+          store->get()->AppendEnd(MakeEnd(9)), recorder.Snapshot(0)}) {
+      ASSERT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+      ASSERT_EQ(refused.message(), "the store failed before (input/output error); restart to recover");
+    }
+    ASSERT_EQ(files.changes(), after) << files.operations().back();
+
+    store->reset();
+    files.Crash(Unsynced::kLost);
+    store = OpenStore(files, recovered);
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_NO_FATAL_FAILURE(ExpectAcknowledged(recovered, acknowledged));
+  }
+}
+
+TEST(FaultTest, FullDiskInMidRecordLosesNoPublishedRound) {
+  // Every append of the third delta: record headers, payloads, padding, commit.
+  for (int nth = 0;; ++nth) {
+    SCOPED_TRACE(nth);
+    FaultFileSystem files(static_cast<uint64_t>(nth + 1));
+    RecoveredState recovered;
+    absl::StatusOr<std::unique_ptr<Store>> store = OpenStore(files, recovered);
+    ASSERT_TRUE(store.ok());
+    Recorder recorder(store->get());
+    ASSERT_TRUE(recorder.Run(MakeRun()).ok());
+    ASSERT_TRUE(recorder.Snapshot(0).ok());
+    ASSERT_TRUE(recorder.Delta(MakeDelta(0, 0, 3000)).ok());
+    ASSERT_TRUE(recorder.Delta(MakeDelta(0, 1, 3000)).ok());
+    files.FailOn("append", nth, absl::ResourceExhaustedError("no space left on device"));
+    const absl::Status status = recorder.Delta(MakeDelta(0, 2, 3000));
+    if (status.ok()) {
+      EXPECT_EQ(nth, 2 * 3 + 2);  // Two chunks and the settled list, padding, commit.
+      break;
+    }
+    EXPECT_TRUE(absl::IsResourceExhausted(status));
+    const Acknowledged published{recorder.expected(), recorder.expected_if_last_worked(), false};
+
+    // Space is back, and the next process goes on for two rounds.
+    store->reset();
+    files.Kill();
+    store = OpenStore(files, recovered);
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_NO_FATAL_FAILURE(ExpectAcknowledged(recovered, published));
+    Recorder next(store->get(), recovered);
+    if (recovered.deltas.size() == 2) {
+      ASSERT_TRUE(next.Delta(MakeDelta(0, 2, 3000)).ok());
+    }
+    ASSERT_TRUE(next.Delta(MakeDelta(0, 3, 3000)).ok());
+    store->reset();
+    files.Crash(Unsynced::kLost);
+    store = OpenStore(files, recovered);
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_EQ(Summarise(recovered), next.expected());
+  }
+}
+
+class OrderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    store_ = *OpenStore(files_, recovered_);
+    recorder_ = std::make_unique<Recorder>(store_.get());
+    ASSERT_TRUE(recorder_->Run(MakeRun()).ok());
+    ASSERT_TRUE(recorder_->Snapshot(0).ok());
+    ASSERT_TRUE(recorder_->Delta(MakeDelta(0, 0)).ok());
+  }
+  // Operations since `from`, appends without their sizes and each run of them as one.
+  std::vector<std::string> Operations(size_t from) const {
+    std::vector<std::string> found;
+    for (size_t i = from; i < files_.operations().size(); ++i) {
+      std::string line = files_.operations()[i];
+      if (line.starts_with("append ")) line.resize(line.rfind(' '));
+      if (found.empty() || found.back() != line) found.push_back(std::move(line));
+    }
+    return found;
+  }
+
+  FaultFileSystem files_;
+  RecoveredState recovered_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Recorder> recorder_;
+};
+
+TEST_F(OrderTest, RecordsAreDurableBeforeTheirCommit) {
+  const size_t from = files_.operations().size();
+  ASSERT_TRUE(recorder_->Delta(MakeDelta(1, 0)).ok());
+  EXPECT_THAT(Operations(from), ElementsAre("append data/journal-0000000001", "sync data/journal-0000000001",
+                                            "append data/journal-0000000001", "sync data/journal-0000000001"));
+  EXPECT_EQ(files_.operations()[files_.operations().size() - 2], "append data/journal-0000000001 4096");
+}
+
+TEST_F(OrderTest, SmallRecordsTakeOneAppendAndOneSync) {
+  const size_t from = files_.operations().size();
+  ASSERT_TRUE(recorder_->Member(MakeMember("east", 1)).ok());
+  EXPECT_THAT(Operations(from), ElementsAre("append data/journal-0000000001", "sync data/journal-0000000001"));
+  EXPECT_EQ(files_.operations().size(), from + 2);
+}
+
+TEST_F(OrderTest, SnapshotIsDurableBeforeItsJournalAndThatBeforeAnythingIsDropped) {
+  ASSERT_TRUE(recorder_->Delta(MakeDelta(1, 0)).ok());
+  ASSERT_TRUE(recorder_->Delta(MakeDelta(0, 1)).ok());
+  ASSERT_TRUE(recorder_->Snapshot(0).ok());
+  const size_t from = files_.operations().size();
+  ASSERT_TRUE(recorder_->Snapshot(1).ok());
+  EXPECT_THAT(
+      Operations(from),
+      ElementsAre("create data/snapshot-0000000003.tmp", "append data/snapshot-0000000003.tmp",
+                  "sync data/snapshot-0000000003.tmp", "rename data/snapshot-0000000003.tmp data/snapshot-0000000003",
+                  "sync-folder data", "create data/journal-0000000003.tmp", "append data/journal-0000000003.tmp",
+                  "sync data/journal-0000000003.tmp", "rename data/journal-0000000003.tmp data/journal-0000000003",
+                  "sync-folder data", "remove data/snapshot-0000000001", "remove data/journal-0000000001"));
+}
+
+}  // namespace
+}  // namespace diloco
