@@ -26,6 +26,7 @@ class SafetensorsReader {
   SafetensorsReader(SafetensorsReader&& other) noexcept;
   SafetensorsReader& operator=(SafetensorsReader&&) = delete;
 
+  const std::string& path() const { return path_; }
   // In the order of the file's data.
   absl::Span<const SafetensorsTensor> tensors() const { return header_.tensors; }
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }

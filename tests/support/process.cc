@@ -43,18 +43,6 @@ void RedirectTo(const char* path, int first, int second) {
 
 }  // namespace
 
-TempFolder::TempFolder() {
-  const char* base = std::getenv("TMPDIR");
-  std::string pattern = std::string(base != nullptr ? base : "/tmp") + "/diloco-test-XXXXXX";
-  DILOCO_CHECK(mkdtemp(pattern.data()) != nullptr);
-  path_ = pattern;
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;  // A folder that stays behind fails no test.
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::string ReadFile(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   std::stringstream content;

@@ -11,22 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
+#include "tests/support/temp_folder.h"
+
 namespace diloco::testing {
-
-// A folder of its own, removed with all that is in it.
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string File(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 std::string ReadFile(const std::string& path);  // Empty when there is no such file.
 void WriteFile(const std::string& path, const std::string& content);

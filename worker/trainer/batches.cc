@@ -6,7 +6,6 @@
 
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "worker/trainer/unigram_loss.h"
 
 namespace diloco {
 namespace {
@@ -70,13 +69,6 @@ absl::Status Batches::ReadEvaluation(int64_t first, absl::Span<uint16_t> out) co
     DILOCO_RETURN_IF_ERROR(held_out().Read(evaluation_starts_.at(index), vocabulary_, out.subspan(0, window())));
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<double> Batches::UnigramLoss() const {
-  if (held_out_range_.size() == 0) {
-    return absl::FailedPreconditionError(absl::StrCat("nothing of `", files_.data.path(), "` is held out"));
-  }
-  return diloco::UnigramLoss(files_.data, training_range_, held_out(), held_out_range_, vocabulary_);
 }
 
 }  // namespace diloco

@@ -41,10 +41,6 @@ class Batches {
   // Windows [first, first + count) of the evaluation set, the same at every evaluation.
   absl::Status ReadEvaluation(int64_t first, absl::Span<uint16_t> out) const;
 
-  // The loss that token frequencies alone reach on the held-out part, nats a token; see unigram_loss.h.
-  // Errors, kFailedPrecondition: nothing is held out.
-  absl::StatusOr<double> UnigramLoss() const;
-
  private:
   Batches(DataFiles files, std::string worker_id) : files_(std::move(files)), worker_id_(std::move(worker_id)) {}
   const TokenSource& held_out() const { return files_.held_out.has_value() ? *files_.held_out : files_.data; }

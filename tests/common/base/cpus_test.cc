@@ -6,13 +6,13 @@
 #include <string>
 #include <thread>
 
-#include "tests/testing/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace diloco {
 namespace {
 
 TEST(CpusTest, QuotaIsTheSmallestOfAGroupAndItsAncestors) {
-  const TempFolder root;
+  const testing::TempFolder root;
   root.Write("cpu.max", "max 100000\n");
   root.Write("pods/cpu.max", "150000 100000\n");
   root.Write("pods/one/cpu.max", "400000 100000\n");
@@ -21,7 +21,7 @@ TEST(CpusTest, QuotaIsTheSmallestOfAGroupAndItsAncestors) {
 }
 
 TEST(CpusTest, QuotaIsReadInVersionOne) {
-  const TempFolder root;
+  const testing::TempFolder root;
   root.Write("cpu,cpuacct/job/cpu.cfs_quota_us", "50000\n");
   root.Write("cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
   root.Write("cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
@@ -30,7 +30,7 @@ TEST(CpusTest, QuotaIsReadInVersionOne) {
 }
 
 TEST(CpusTest, NothingMountedIsNoQuota) {
-  const TempFolder root;
+  const testing::TempFolder root;
   EXPECT_DOUBLE_EQ(internal::CgroupCpuQuota(root.path(), "0::/a/b\n"), 0);
   EXPECT_DOUBLE_EQ(internal::CgroupCpuQuota(root.path(), ""), 0);
 }

@@ -40,7 +40,7 @@ struct NaiveAdamW {
   int t = 0;
 };
 
-class AdamWTest : public testing::Test {
+class AdamWTest : public ::testing::Test {
  protected:
   static constexpr size_t kSize = 6;
   static constexpr size_t kDecayed = 4;  // The first elements.

@@ -11,19 +11,19 @@
 #include <string>
 #include <vector>
 
-#include "tests/testing/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace diloco {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr int kBytes = 256;
 constexpr int kAllTokens = 65536;
 
-class TokenSourceTest : public testing::Test {
+class TokenSourceTest : public ::testing::Test {
  protected:
   static std::string Tokens(const std::vector<uint16_t>& tokens) {
     std::string bytes;
@@ -51,7 +51,7 @@ class TokenSourceTest : public testing::Test {
     return tokens;
   }
 
-  const TempFolder folder_;
+  const testing::TempFolder folder_;
 };
 
 TEST_F(TokenSourceTest, EveryByteOfATextIsOneToken) {
@@ -101,7 +101,7 @@ TEST_F(TokenSourceTest, FolderIsReadInNaturalOrder) {
   folder_.Write("part2.txt", "");
   folder_.Write("part1.txt", "a");
   folder_.Write(".hidden", "X");
-  std::filesystem::create_directories(folder_.Path("inner"));
+  std::filesystem::create_directories(folder_.File("inner"));
   const auto source = TokenSource::Open(folder_.path());
   ASSERT_TRUE(source.ok()) << source.status();
   EXPECT_THAT(ReadAll(*source, kBytes), ElementsAre('a', 'b', 'c', 'd'));
@@ -119,11 +119,11 @@ TEST_F(TokenSourceTest, FolderThatMixesKindsIsAnError) {
 
 TEST_F(TokenSourceTest, WhatIsNoDataIsAnErrorThatNamesIt) {
   EXPECT_THAT(std::string(TokenSource::Open(folder_.path()).status().message()), HasSubstr("holds no files"));
-  const auto missing = TokenSource::Open(folder_.Path("absent.txt"));
+  const auto missing = TokenSource::Open(folder_.File("absent.txt"));
   EXPECT_EQ(missing.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(missing.status().message()), AllOf(HasSubstr("absent.txt"), HasSubstr("No such file")));
-  ASSERT_EQ(mkfifo(folder_.Path("pipe").c_str(), 0600), 0);
-  EXPECT_THAT(std::string(TokenSource::Open(folder_.Path("pipe")).status().message()),
+  ASSERT_EQ(mkfifo(folder_.File("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(std::string(TokenSource::Open(folder_.File("pipe")).status().message()),
               HasSubstr("neither a regular file"));
 }
 
@@ -145,7 +145,7 @@ TEST_F(TokenSourceTest, TokenBeyondTheVocabularyIsAnErrorWithItsOffset) {
 TEST_F(TokenSourceTest, TokensBeyondFourGibibytesAreFound) {
   constexpr int64_t kSize = int64_t{5} << 30;
   constexpr int64_t kMark = (int64_t{4} << 30) + 4096;
-  const std::string path = folder_.Path("sparse.bin");
+  const std::string path = folder_.File("sparse.bin");
   const int fd = open(path.c_str(), O_CREAT | O_WRONLY, 0600);
   ASSERT_EQ(ftruncate(fd, kSize), 0);
   const std::string mark = Tokens({111, 222});

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/testing/temp_folder.h"
+#include "tests/support/temp_folder.h"
 #include "worker/trainer/inner_schedule.h"
 #include "worker/trainer/model.h"
 #include "worker/trainer/transformer.h"
@@ -22,8 +22,8 @@
 namespace diloco {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 // A trainer with its layout, on text of its own.
 struct Bench {
@@ -43,7 +43,7 @@ struct Bench {
   }
 };
 
-class TorchTrainerTest : public testing::Test {
+class TorchTrainerTest : public ::testing::Test {
  protected:
   TorchTrainerTest() {
     std::string text;
@@ -77,7 +77,7 @@ class TorchTrainerTest : public testing::Test {
     return {.trainer = *std::move(trainer), .layout = *std::move(layout)};
   }
 
-  const TempFolder folder_;
+  const testing::TempFolder folder_;
   std::string data_;
   RunConfig config_;
 };

@@ -6,12 +6,12 @@
 #include <string>
 #include <utility>
 
-#include "tests/testing/temp_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace diloco {
 namespace {
 
-class UnigramLossTest : public testing::Test {
+class UnigramLossTest : public ::testing::Test {
  protected:
   TokenSource Source(const std::string& name, const std::string& text) {
     auto source = TokenSource::Open(folder_.Write(name, text));
@@ -19,7 +19,7 @@ class UnigramLossTest : public testing::Test {
     return *std::move(source);
   }
 
-  const TempFolder folder_;
+  const testing::TempFolder folder_;
 };
 
 TEST_F(UnigramLossTest, IsTheMeanOfTheLogFrequencies) {

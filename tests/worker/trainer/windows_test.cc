@@ -10,8 +10,8 @@
 namespace diloco {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 TEST(WindowsTest, LastShareIsHeldOut) {
   const DataSplit split = SplitData(1019, 0.05);
