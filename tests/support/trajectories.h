@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,11 @@ struct Trajectory {
   RunConfig Config() const;
   // The same as a file.
   std::string ConfigYaml(const std::string& run_id) const;
+
+  // Names the case in a test's output.
+  friend void PrintTo(const Trajectory& trajectory, std::ostream* out) {
+    *out << trajectory.method << trajectory.index;
+  }
 };
 
 // The trajectories of `path` whose method this project has. Errors: kNotFound, kInvalidArgument.
