@@ -173,6 +173,15 @@ uint64_t TcpProxy::Allowance(const Pipe& pipe) {
   return allowance;
 }
 
+void TcpProxy::TakeGrant(const Pipe& pipe, uint64_t bytes) {
+  if (pipe.control) return;
+  {
+    MutexLock lock(&mutex_);
+    if (held_) granted_ -= std::min(granted_, bytes);
+  }
+  if (on_forwarded_) on_forwarded_();
+}
+
 // Moves what it may; returns false when the connection is over.
 bool TcpProxy::Forward(Pipe& pipe) {
   uint64_t rate = 0;
@@ -195,8 +204,7 @@ bool TcpProxy::Forward(Pipe& pipe) {
         pipe.buffered.assign(buffer, bytes);
         pipe.tokens -= static_cast<double>(bytes);
         if (pipe.counter != nullptr) *pipe.counter += bytes;
-        MutexLock lock(&mutex_);
-        if (held_ && !pipe.control) granted_ -= std::min(granted_, bytes);
+        TakeGrant(pipe, bytes);
       }
     }
   }

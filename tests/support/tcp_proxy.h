@@ -6,10 +6,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/base/mutex.h"
@@ -41,6 +43,8 @@ class TcpProxy {
   void SetRate(uint64_t bytes_per_second);
   // Closes every connection; new ones are accepted.
   void Reset();
+  // Called from the proxy's thread after bulk bytes were taken in. Set it before the first connection.
+  void OnForwarded(std::function<void()> observer) { on_forwarded_ = std::move(observer); }
 
  private:
   struct Connection;
@@ -49,6 +53,7 @@ class TcpProxy {
   void Wake();
   void Accept();
   uint64_t Allowance(const Pipe& pipe) ABSL_LOCKS_EXCLUDED(mutex_);
+  void TakeGrant(const Pipe& pipe, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   bool Forward(Pipe& pipe);
 
   const int target_port_;
@@ -64,6 +69,7 @@ class TcpProxy {
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t granted_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t rate_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::function<void()> on_forwarded_;
   std::vector<std::unique_ptr<Connection>> live_;  // Of the thread.
   std::thread thread_;
 };
