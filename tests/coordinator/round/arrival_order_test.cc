@@ -55,9 +55,9 @@ Arrivals RandomArrivals(std::mt19937_64& random) {
       out.shuffled.push_back(ContributionRefused{{worker, 0, 1}, 1, {0, random()}, "not finite"});
     } else {
       out.shuffled.push_back(stored(1));
-      if (below(2) == 0) out.shuffled.push_back(stored(2));
       if (below(3) == 0) out.shuffled.push_back(out.shuffled.back());
     }
+    if (below(2) == 0) out.shuffled.push_back(stored(2));
   }
   return out;
 }

@@ -221,6 +221,7 @@ class RandomRun {
         machine_.IsMember(worker.id, worker.incarnation) == model_.IsMember(worker.id, worker.incarnation) &&
         machine_.Seeder() == model_.Seeder() && machine_.Evaluator() == model_.Evaluator() &&
         machine_.NextDeadline() == model_.NextDeadline();
+    if (machine_.NextDeadline() && *machine_.NextDeadline() <= now_) return Fail("a deadline is never done with");
     if (!same) return Fail(absl::StrCat("a question about ", worker.id, "/", worker.incarnation, " differs"));
     for (int fragment = 0; fragment < options_.fragments; ++fragment) {
       if (machine_.NextRound(fragment) != model_.NextRound(fragment) ||

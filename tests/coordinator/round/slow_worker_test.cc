@@ -64,6 +64,7 @@ class Simulation {
       if (const auto deadline = machine_.NextDeadline(); deadline && *deadline < next->first) {
         now_ = *deadline;
         Step(TimePassed{});
+        ASSERT_TRUE(!machine_.NextDeadline() || now_ < *machine_.NextDeadline()) << "a deadline is never done with";
         continue;
       }
       now_ = next->first;
