@@ -25,6 +25,8 @@ inline constexpr int kMaxLate = 16;
 
 // Payload of one chunk: uploads, global deltas, snapshots, seeds.
 inline constexpr size_t kMaxChunkBytes = size_t{1} << 20;
+// Chunks of one contribution.
+inline constexpr uint64_t kMaxUploadChunks = 65536;
 // One gRPC message, either way: a chunk and what describes it.
 inline constexpr int kMaxMessageBytes = 4 << 20;
 // Error texts that cross the wire.

@@ -85,7 +85,8 @@ class Driver {
   void Upload(v1::UploadRequest request, Reply<v1::UploadResponse> reply);
 
   // Pushes everything published from the given rounds on into `queue`, from now until Unsubscribe, the end of the run
-  // or an overflow. The reply comes before the first message. A worker has one subscription: a newer one ends the older.
+  // or an overflow. The reply comes before the first message. A worker has one subscription: a newer one ends the
+  // older.
   void Subscribe(v1::SubscribeRequest request, std::shared_ptr<DeltaQueue> queue, Reply<std::monostate> reply);
   void Unsubscribe(std::shared_ptr<DeltaQueue> queue);
 

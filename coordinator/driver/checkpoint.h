@@ -1,0 +1,35 @@
+// A checkpoint of the consensus for people and other programs: DIR/round-NNNNNNNN/{model.safetensors,run.yaml}.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "common/layout/layout.h"
+#include "coordinator/driver/consensus_keeper.h"
+#include "coordinator/store/file_system.h"
+
+namespace diloco {
+
+struct CheckpointContent {
+  std::string run_id;
+  std::string config_yaml;    // Verbatim.
+  std::string config_digest;  // Hex.
+  const Layout* layout = nullptr;
+  const ConsensusArrays* arrays = nullptr;
+  int64_t version = 0;
+};
+
+struct SavedCheckpoint {
+  std::string path;  // The folder.
+  int64_t version = 0;
+  uint64_t size_bytes = 0;  // Of model.safetensors.
+};
+
+// Writes aside, syncs, renames: the folder is there whole or not at all. A version that is there already is left as it
+// is. Errors: the file system's.
+absl::StatusOr<SavedCheckpoint> WriteCheckpoint(FileSystem* files, const std::string& folder,
+                                                const CheckpointContent& content);
+
+}  // namespace diloco

@@ -1,0 +1,175 @@
+// The consensus: applied, snapshot and checkpointed, one at a time. Each of these has the arrays to itself, so that
+// what is written is one version of all fragments.
+#include <algorithm>
+#include <utility>
+
+#include "coordinator/driver/driver_impl.h"
+#include "coordinator/driver/thread_pool.h"
+#include "coordinator/driver/wire.h"
+
+namespace diloco {
+
+// Starts the next piece of work, if there is one and nothing else has the arrays. Writes come before the next round, so
+// that they happen at the version that asked for them.
+void Driver::Impl::AdvanceConsensus() {
+  if (halted() || run_ == nullptr || !run_->keeper.seeded() || run_->keeper.busy()) {
+    return;
+  }
+  if (SnapshotIsDue()) {
+    StartSnapshot();
+  } else if (!save_replies_.empty() || (end_ && !final_checkpoint_saved_)) {
+    StartCheckpoint();
+  } else if (run_->keeper.HasWholeRound()) {
+    StartApply();
+  } else if (pending_end_ && run_->keeper.version() == machine_.OldestOpenRound()) {
+    PersistEndRecord();
+  }
+}
+
+void Driver::Impl::StartApply() {
+  Submit(
+      world_.pool,
+      [arrays = run_->keeper.Begin(), round = run_->keeper.NextRound(), codec = downlink_,
+       pool = world_.pool]() -> absl::StatusOr<std::vector<Digest>> {
+        const ParallelFor parallel_for = ParallelForOn(pool);
+        if (const absl::Status status = ApplyRound(round, *codec, parallel_for, arrays.get()); !status.ok()) {
+          return status;
+        }
+        return arrays->ComputeDigests(parallel_for);
+      },
+      [this](absl::StatusOr<std::vector<Digest>> digests) {
+        if (!digests.ok()) {
+          Fail(digests.status());
+          return;
+        }
+        run_->keeper.FinishApply(*std::move(digests));
+        AdvanceConsensus();
+      });
+}
+
+bool Driver::Impl::SnapshotIsDue() const {
+  const int64_t version = run_->keeper.version();
+  if (snapshot_ && snapshot_->header.version() == version) {
+    return false;
+  }
+  const bool last = pending_end_ && version == machine_.OldestOpenRound();
+  return version % options_.config.rounds.snapshot_every == 0 || last;
+}
+
+v1::SnapshotRecord Driver::Impl::SnapshotHeaderNow() const {
+  const ConsensusKeeper& keeper = run_->keeper;
+  v1::SnapshotRecord header;
+  *header.mutable_run() = run_->record;
+  header.set_version(keeper.version());
+  for (const Digest& digest : keeper.digests()) {
+    *header.add_consensus_digests() = DigestToProto(digest);
+  }
+  for (const auto& [worker, info] : members_) {
+    *header.add_members() = MemberRecordOf(worker, info);
+  }
+  for (const auto& [worker, rounds] : keeper.marks()) {
+    v1::SettledMarks* marks = header.add_settled_marks();
+    marks->set_worker_id(worker);
+    marks->mutable_rounds()->Assign(rounds.begin(), rounds.end());
+  }
+  for (auto it = evaluations_.rbegin(); it != evaluations_.rend(); ++it) {
+    *header.add_evaluations() = *it;
+  }
+  if (keeper.scalars()) {
+    *header.mutable_scalars() = *keeper.scalars();
+  }
+  return header;
+}
+
+// Everything that was submitted to the store before this is in the header or in `newer`, and what is submitted later
+// goes into the new journal: the store works in order.
+void Driver::Impl::StartSnapshot() {
+  v1::SnapshotRecord header = SnapshotHeaderNow();
+  std::erase_if(journaled_, [&header](const auto& delta) { return delta->round < header.version(); });
+  const auto arrays = run_->keeper.Begin();
+  header.set_consensus_bytes(arrays->SizeBytes());
+  Submit(
+      world_.disk,
+      [store = world_.store, arrays, header, newer = journaled_]() -> absl::StatusOr<Store::SnapshotFile> {
+        if (const absl::Status status = store->WriteSnapshot(header, arrays->InSnapshotOrder(), newer); !status.ok()) {
+          return status;
+        }
+        return store->NewestSnapshot();
+      },
+      [this, started = Now()](absl::StatusOr<Store::SnapshotFile> file) {
+        if (!file.ok()) {
+          Fail(file.status());
+          return;
+        }
+        FinishSnapshot(*file, started);
+      });
+}
+
+void Driver::Impl::FinishSnapshot(const Store::SnapshotFile& file, MonotonicTime started) {
+  run_->keeper.FinishRead();
+  if (snapshot_) {
+    // Readers may still be at the snapshot before this one.
+    run_->log.DropBefore(snapshot_->header.version());
+    run_->rounds.DropDetailsBefore(snapshot_->header.version());
+  }
+  snapshot_ = file;
+  world_.observer->OnSnapshot(file.header.version(), Now() - started);
+  if (seed_pending_) {
+    seed_pending_ = false;
+    Step(RunSeeded{});
+    v1::SeedResponse response;
+    response.set_run_id(options_.config.run.id);
+    *response.mutable_consensus_digests() = file.header.consensus_digests();
+    for (const PendingReply<v1::SeedResponse>& reply : std::exchange(seed_replies_, {})) {
+      reply(response);
+    }
+  }
+  AdvanceConsensus();
+}
+
+void Driver::Impl::StartCheckpoint() {
+  struct Work {
+    std::shared_ptr<const Layout> layout;
+    std::shared_ptr<const ConsensusArrays> arrays;
+    CheckpointContent content;
+  };
+  Work work{.layout = run_->layout, .arrays = run_->keeper.Begin(), .content = {}};
+  work.content = {.run_id = options_.config.run.id,
+                  .config_yaml = options_.config_yaml,
+                  .config_digest = config_digest_.Hex(),
+                  .layout = work.layout.get(),
+                  .arrays = work.arrays.get(),
+                  .version = run_->keeper.version()};
+  Submit(
+      world_.disk,
+      [work, files = world_.files, folder = options_.checkpoint_folder] {
+        return WriteCheckpoint(files, folder, work.content);
+      },
+      [this](const absl::StatusOr<SavedCheckpoint>& saved) {
+        run_->keeper.FinishRead();
+        if (saved.ok()) {
+          checkpoint_path_ = saved->path;
+          world_.observer->OnCheckpoint(saved->version, saved->path);
+        }
+        for (const PendingReply<v1::SaveCheckpointResponse>& reply : std::exchange(save_replies_, {})) {
+          if (!saved.ok()) {
+            reply(saved.status());
+            continue;
+          }
+          v1::SaveCheckpointResponse response;
+          response.set_run_id(options_.config.run.id);
+          response.set_path(saved->path);
+          response.set_version(saved->version);
+          response.set_size_bytes(saved->size_bytes);
+          reply(std::move(response));
+        }
+        if (end_ && !saved.ok()) {
+          Fail(saved.status());  // Without its final checkpoint the run is not done; a new start tries again.
+          return;
+        }
+        final_checkpoint_saved_ = end_.has_value() && saved->version == end_->rounds();
+        AdvanceConsensus();
+      });
+}
+
+}  // namespace diloco

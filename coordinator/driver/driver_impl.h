@@ -1,0 +1,269 @@
+// The driver's state and what it does, by theme: one class, because one thread owns all of it. Everything below runs
+// on that thread; only what Submit hands to an executor does not, and that captures no reference to the driver.
+//
+//   driver.cc            public methods, as tasks of the mailbox
+//   driver_recovery.cc   start from what the store recovered
+//   driver_loop.cc       loop, effects, executors, failure
+//   driver_workers.cc    join, seed, sessions
+//   driver_uploads.cc    contributions on their way in
+//   driver_rounds.cc     merge, commit, publication, end
+//   driver_consensus.cc  consensus, snapshots, checkpoints
+//   driver_views.cc      status, subscriptions, snapshots for readers
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/base/check.h"
+#include "common/base/limits.h"
+#include "common/codec/codec.h"
+#include "common/outer/outer_optimizer.h"
+#include "coordinator/driver/checkpoint.h"
+#include "coordinator/driver/consensus_keeper.h"
+#include "coordinator/driver/delta_log.h"
+#include "coordinator/driver/driver.h"
+#include "coordinator/driver/mailbox.h"
+#include "coordinator/driver/pending_reply.h"
+#include "coordinator/driver/publication.h"
+#include "coordinator/driver/recovery.h"
+#include "coordinator/driver/round_log.h"
+#include "coordinator/driver/session_table.h"
+#include "coordinator/driver/staging.h"
+
+namespace diloco {
+
+class Driver::Impl {
+ public:
+  Impl(DriverOptions options, DriverWorld world);
+  ~Impl();
+
+  // Before the driver runs: takes over what the store recovered.
+  absl::Status Recover(RecoveredState recovered);
+
+  void Run();
+  void RunUntilIdle();
+  void Shutdown();
+  Mailbox& mailbox() { return *mailbox_; }
+  SessionToken NextToken() { return next_token_.fetch_add(1); }
+
+  // Requests.
+  void DescribeRun(const v1::DescribeRunRequest& request, const PendingReply<v1::DescribeRunResponse>& reply);
+  void Join(const v1::JoinRequest& request, const PendingReply<v1::JoinResponse>& reply);
+  void OpenSession(SessionToken token, SessionSink sink) { sessions_.Open(token, std::move(sink)); }
+  void SessionMessage(SessionToken token, const v1::SessionRequest& request);
+  void CloseSession(SessionToken token) { sessions_.Forget(token); }
+  void Upload(const v1::UploadRequest& request, const PendingReply<v1::UploadResponse>& reply);
+  void Subscribe(const v1::SubscribeRequest& request, const std::shared_ptr<DeltaQueue>& queue,
+                 const PendingReply<std::monostate>& reply);
+  void Unsubscribe(const std::shared_ptr<DeltaQueue>& queue);
+  void OpenSnapshot(const v1::FetchSnapshotRequest& request, const PendingReply<SnapshotSource>& reply);
+  void Seed(const v1::SeedRequest& first, std::string parameters, const PendingReply<v1::SeedResponse>& reply);
+  void GetStatus(const v1::GetStatusRequest& request, const PendingReply<v1::GetStatusResponse>& reply);
+  void ListRounds(const v1::ListRoundsRequest& request, const PendingReply<v1::ListRoundsResponse>& reply);
+  void DescribeRound(const v1::DescribeRoundRequest& request, const PendingReply<v1::DescribeRoundResponse>& reply);
+  void ListWorkers(const v1::ListWorkersRequest& request, const PendingReply<v1::ListWorkersResponse>& reply);
+  void SaveCheckpoint(const v1::SaveCheckpointRequest& request, const PendingReply<v1::SaveCheckpointResponse>& reply);
+
+ private:
+  // What the first join fixes for the run.
+  struct LaidOutRun {
+    LaidOutRun(Layout layout_in, v1::RunRecord record_in, int quorum, int64_t version)
+        : layout(std::make_shared<const Layout>(std::move(layout_in))),
+          record(std::move(record_in)),
+          log(layout->fragment_count(), version),
+          keeper(layout->fragment_count()),
+          rounds(layout->fragment_count(), quorum) {}
+    std::shared_ptr<const Layout> layout;
+    v1::RunRecord record;
+    DeltaLog log;
+    ConsensusKeeper keeper;
+    RoundLog rounds;
+  };
+  struct MemberInfo {
+    uint64_t incarnation = 0;
+    int64_t first_round = 0;
+    bool left = false;
+    bool departure_durable = false;  // Its final report has been taken.
+    std::string software_version;
+    std::optional<v1::WorkerProgress> progress;
+  };
+  struct Joining {
+    std::string software_version;
+    PendingReply<v1::JoinResponse> reply;
+  };
+  struct CheckedSeed;
+  // A merge from its start until its round is committed.
+  struct MergingRound {
+    MonotonicTime started;
+    EncodedAverage average;
+    double norm = 0;
+    std::optional<RoundView> view;                // As it was when its commit was made durable.
+    std::shared_ptr<const PublishedDelta> delta;  // From PersistCommit on.
+  };
+
+  // driver_recovery.cc
+  absl::Status RecoverConsensus(RecoveredRun run, const RecoveredState& recovered);
+
+  // driver_loop.cc
+  void HandleQueued(MonotonicTime wait_until);
+  void Settle();
+  void Step(const RoundEvent& event);
+  void Fail(const absl::Status& status);
+  bool halted() const { return stopping_ || failed_; }
+  void CloseEverything(const absl::Status& status);
+  MonotonicTime NextWakeUp() const;
+  void ReportWaiting();
+  // Runs `work()` on `executor`, then `then(result)` on the driver's thread; dropped when the driver has halted.
+  template <typename Work, typename Then>
+  void Submit(Executor* executor, Work work, Then then);
+  // A change of the store: an error is fatal.
+  template <typename Work, typename Then>
+  void SubmitStore(Work work, Then then);
+
+  // Effects.
+  void Carry(const AdmitWorker& effect);
+  void Carry(const RefuseWorker& effect);
+  void Carry(const WorkerLost& effect);
+  void Carry(const RecordDeparture& effect);
+  void Carry(const AnswerContribution& effect);
+  void Carry(const StartMerge& effect);
+  void Carry(const PersistCommit& effect);
+  void Carry(const PublishGlobalDelta& effect);
+  void Carry(const ReleaseContribution& effect);
+  void Carry(const PersistEnd& effect);
+  void Carry(const PublishEnd& effect);
+
+  // driver_workers.cc
+  absl::Status CheckRun(const std::string& run_id) const;
+  absl::Status CheckAdminRun(const std::string& run_id) const;
+  // A sign of life. Errors: kNotFound: another run; kAborted: not a member under this incarnation.
+  absl::Status HearMember(const std::string& run_id, const std::string& worker, uint64_t incarnation);
+  absl::Status CheckLayout(const v1::JoinRequest& request);
+  void LayOut(Layout layout, v1::RunRecord record);
+  v1::MemberRecord MemberRecordOf(const std::string& worker, const MemberInfo& info) const;
+  v1::Directive DirectiveFor(const std::string& worker) const;
+  absl::Status CheckSessionMessage(const v1::SessionRequest& request) const;
+  void TakeEvaluations(const v1::SessionRequest& request);
+  void FinishSeed(const CheckedSeed& seed, const PendingReply<v1::SeedResponse>& reply);
+
+  // driver_uploads.cc
+  absl::Status CheckUpload(const v1::UploadRequest& request) const;
+  absl::Status CheckUploadContent(const v1::UploadRequest& request) const;
+  void RefuseUpload(const ContributionId& id, uint64_t incarnation, const Digest& digest, const std::string& reason);
+  void AddChunk(const v1::UploadRequest& request, const ContributionId& id,
+                const PendingReply<v1::UploadResponse>& reply);
+  void StartCheck(const ContributionId& id, uint64_t incarnation, const ContributionShape& shape);
+  void FinishCheck(const ContributionId& id, uint64_t incarnation, const ContributionShape& shape,
+                   const StagedBytes& bytes, const absl::Status& status);
+  void AnswerLeftOver(const ContributionId& id);
+  void DiscardIncomplete(const std::string& worker, uint64_t keep);
+  v1::UploadResponse UploadAnswer(const ContributionId& id, v1::ContributionVerdict verdict,
+                                  const std::string& reason) const;
+
+  // driver_rounds.cc
+  DeltaHeader HeaderOf(int fragment, int64_t round) const;
+  void DropStaleStaging();
+  void PersistEndRecord();
+
+  // driver_consensus.cc
+  void AdvanceConsensus();
+  void StartApply();
+  void StartSnapshot();
+  void FinishSnapshot(const Store::SnapshotFile& file, MonotonicTime started);
+  void StartCheckpoint();
+  v1::SnapshotRecord SnapshotHeaderNow() const;
+  bool SnapshotIsDue() const;
+
+  // driver_views.cc
+  std::vector<RoundView> OpenRounds() const;
+  MonotonicTime Now() const { return world_.clock->Now(); }
+
+  const DriverOptions options_;
+  const DriverWorld world_;
+  const Codec* const uplink_;
+  const Codec* const downlink_;
+  const OuterOptimizer* const optimizer_;
+  const Digest config_digest_;
+  const MonotonicTime started_;
+  const std::shared_ptr<Mailbox> mailbox_;
+  std::atomic<SessionToken> next_token_ = 1;
+
+  // Before the first join the machine has one fragment: it knows no layout, and only answers what the run waits for.
+  RoundMachine machine_;
+  std::unique_ptr<LaidOutRun> run_;
+  SessionTable sessions_;
+  Staging staging_;
+
+  std::map<std::string, MemberInfo> members_;
+  std::optional<Joining> joining_;  // Of the join that is being stepped.
+  std::map<ContributionId, std::vector<PendingReply<v1::UploadResponse>>> upload_replies_;
+  std::map<std::pair<int, int64_t>, MergingRound> merging_;
+  std::vector<std::shared_ptr<const PublishedDelta>> journaled_;  // Since the version of the newest snapshot.
+
+  bool seed_pending_ = false;  // Adopted; snapshot 0 is being written.
+  Digest seed_digest_;         // Of the seeded bytes; empty: not known.
+  std::vector<PendingReply<v1::SeedResponse>> seed_replies_;
+
+  std::deque<v1::Evaluation> evaluations_;  // Newest first.
+  int64_t evaluated_version_ = -1;          // Durable.
+
+  std::optional<Store::SnapshotFile> snapshot_;  // The newest durable one.
+  std::vector<PendingReply<v1::SaveCheckpointResponse>> save_replies_;
+  std::optional<PersistEnd> pending_end_;
+  std::optional<v1::EndRecord> end_;
+  bool final_checkpoint_saved_ = false;
+  std::string checkpoint_path_;  // Of the newest checkpoint; empty: none by this process.
+  bool finished_ = false;
+
+  RunPhase reported_phase_ = RunPhase::kSeeding;
+  std::map<int, RoundView> reported_waiting_;  // By fragment.
+  MonotonicTime next_tick_;
+  bool directives_stale_ = false;
+  uint64_t received_bytes_ = 0;
+  int in_flight_ = 0;
+  bool stopping_ = false;
+  bool failed_ = false;
+};
+
+// ---- Templates ----
+
+template <typename Work, typename Then>
+void Driver::Impl::Submit(Executor* executor, Work work, Then then) {
+  if (halted()) {
+    return;
+  }
+  ++in_flight_;
+  executor->Submit([this, mailbox = mailbox_, work = std::move(work), then = std::move(then)] {
+    auto result = std::make_shared<decltype(work())>(work());
+    mailbox->Post([this, then, result] {
+      --in_flight_;
+      if (!halted()) {
+        then(std::move(*result));
+      }
+    });
+  });
+}
+
+template <typename Work, typename Then>
+void Driver::Impl::SubmitStore(Work work, Then then) {
+  Submit(world_.disk, std::move(work), [this, then = std::move(then)](const absl::Status& status) {
+    if (!status.ok()) {
+      Fail(status);
+      return;
+    }
+    then();
+  });
+}
+
+}  // namespace diloco

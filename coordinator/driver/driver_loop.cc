@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <chrono>
+
+#include "common/base/limits.h"
+#include "coordinator/driver/driver_impl.h"
+#include "coordinator/driver/thread_pool.h"
+#include "coordinator/driver/wire.h"
+
+namespace diloco {
+namespace {
+
+// Longest time between two looks at the clock: for what no deadline of the machine covers.
+constexpr absl::Duration kTick = absl::Seconds(1);
+
+}  // namespace
+
+Driver::Impl::Impl(DriverOptions options, DriverWorld world)
+    : options_(std::move(options)),
+      world_(world),
+      uplink_(FindCodec(options_.config.wire.uplink)),
+      downlink_(FindCodec(options_.config.wire.downlink)),
+      optimizer_(FindOuterOptimizer(options_.config.outer.optimizer)),
+      config_digest_(ConfigDigest(options_.config)),
+      started_(world_.clock->Now()),
+      mailbox_(std::make_shared<Mailbox>(kMaxDriverQueue)),
+      machine_(RoundOptions::From(options_.config, 1)),
+      sessions_(options_.config.run.id),
+      staging_(kMaxStagedBytes),
+      next_tick_(started_) {}
+
+Driver::Impl::~Impl() = default;
+
+void Driver::Impl::Run() {
+  while (!stopping_ || in_flight_ > 0) {
+    HandleQueued(NextWakeUp());
+  }
+}
+
+void Driver::Impl::RunUntilIdle() {
+  do {
+    HandleQueued(Now());
+  } while (!mailbox_->empty());
+}
+
+void Driver::Impl::Shutdown() {
+  const absl::Status reason = absl::UnavailableError("the coordinator is shutting down; try again when it is back");
+  mailbox_->Close(reason);
+  mailbox_->Post([this, reason] {
+    stopping_ = true;
+    CloseEverything(reason);
+  });
+}
+
+MonotonicTime Driver::Impl::NextWakeUp() const {
+  const std::optional<MonotonicTime> deadline = machine_.NextDeadline();
+  return deadline && !halted() ? std::min(*deadline, next_tick_) : next_tick_;
+}
+
+// The clock may be a simulated one, so that only differences are carried over to the wait.
+void Driver::Impl::HandleQueued(MonotonicTime wait_until) {
+  const absl::Duration wait = std::max(wait_until - Now(), absl::ZeroDuration());
+  const auto deadline = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(wait);
+  for (const Mailbox::Task& task : mailbox_->TakeUntil(deadline)) {
+    task();
+  }
+  const MonotonicTime now = Now();
+  const std::optional<MonotonicTime> due = machine_.NextDeadline();
+  if (now >= next_tick_ || (due && now >= *due)) {
+    next_tick_ = now + kTick;
+    Step(TimePassed{});
+    ReportWaiting();
+  }
+  Settle();
+}
+
+// What follows from everything that was handled: directives, and the end of the process.
+void Driver::Impl::Settle() {
+  if (halted()) {
+    return;
+  }
+  if (directives_stale_) {
+    directives_stale_ = false;
+    sessions_.SendIfChanged([this](const std::string& worker) { return DirectiveFor(worker); });
+  }
+  if (!finished_ && final_checkpoint_saved_) {
+    const std::vector<MemberView> members = machine_.Members();
+    finished_ = std::none_of(members.begin(), members.end(),
+                             [](const MemberView& member) { return member.state == MemberState::kAlive; });
+    if (finished_) {
+      world_.observer->OnRunFinished();
+    }
+  }
+}
+
+void Driver::Impl::Step(const RoundEvent& event) {
+  if (halted()) {
+    return;
+  }
+  for (const RoundEffect& effect : machine_.Step(event, Now())) {
+    std::visit([this](const auto& e) { Carry(e); }, effect);
+  }
+  directives_stale_ = true;
+  if (machine_.phase() != reported_phase_) {
+    reported_phase_ = machine_.phase();
+    world_.observer->OnPhase(reported_phase_);
+  }
+}
+
+// Says why a round waits when who has answered has changed; the reason alone changes all the time, with the clock.
+void Driver::Impl::ReportWaiting() {
+  if (run_ == nullptr || halted()) {
+    return;
+  }
+  for (int fragment = 0; fragment < run_->layout->fragment_count(); ++fragment) {
+    std::vector<RoundView> open = machine_.OpenRounds(fragment, Now());
+    if (open.empty() || open.front().phase != RoundPhase::kCollecting) {
+      continue;
+    }
+    RoundView& view = open.front();
+    RoundView& reported = reported_waiting_[fragment];
+    if (view.round != reported.round || view.present != reported.present || view.awaited != reported.awaited ||
+        view.abstained != reported.abstained || reported.reason.empty()) {
+      world_.observer->OnRoundWaiting(fragment, view.round, view.reason);
+      reported = std::move(view);
+    }
+  }
+}
+
+void Driver::Impl::Fail(const absl::Status& status) {
+  if (failed_) {
+    return;
+  }
+  failed_ = true;
+  const absl::Status reason =
+      absl::UnavailableError("the coordinator's store failed, so that it stops; try again when it is back");
+  mailbox_->Close(reason);
+  world_.observer->OnFatal(status);
+  CloseEverything(reason);
+}
+
+void Driver::Impl::CloseEverything(const absl::Status& status) {
+  sessions_.CloseAll(status);
+  if (run_ != nullptr) {
+    run_->log.EndAll();
+  }
+  upload_replies_.clear();
+  seed_replies_.clear();
+  save_replies_.clear();
+  staging_.Clear();
+}
+
+}  // namespace diloco

@@ -1,0 +1,92 @@
+// Taking over what the store recovered, before the driver runs.
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+#include "common/base/status_macros.h"
+#include "coordinator/driver/driver_impl.h"
+#include "coordinator/driver/thread_pool.h"
+#include "coordinator/driver/wire.h"
+
+namespace diloco {
+
+absl::Status Driver::Impl::Recover(RecoveredState recovered) {
+  if (recovered.run == nullptr) {
+    return absl::OkStatus();
+  }
+  DILOCO_ASSIGN_OR_RETURN(const RunConfig stored,
+                          ParseRunConfig(recovered.run->config_yaml(), "the data folder's configuration"));
+  DILOCO_RETURN_IF_ERROR(CheckSameRun(stored, options_.config));
+  DILOCO_ASSIGN_OR_RETURN(RecoveredRun run, RebuildRun(recovered, options_.config, ParallelForOn(world_.pool)));
+  DILOCO_ASSIGN_OR_RETURN(
+      machine_,
+      RoundMachine::Restore(RoundOptions::From(options_.config, run.layout.fragment_count()), run.rounds, Now()));
+
+  v1::RunRecord record = *recovered.run;
+  if (record.config_yaml() != options_.config_yaml) {
+    record.set_config_yaml(options_.config_yaml);
+    *record.mutable_config_digest() = DigestToProto(config_digest_);
+    DILOCO_RETURN_IF_ERROR(world_.store->AppendRun(record));
+  }
+  run_ = std::make_unique<LaidOutRun>(std::move(run.layout), std::move(record), options_.config.rounds.quorum,
+                                      run.snapshot_version);
+  for (const RecoveredRounds::Member& member : run.rounds.members) {
+    members_[member.worker] = {.incarnation = member.incarnation,
+                               .first_round = member.first_round,
+                               .left = member.left,
+                               .departure_durable = member.left};
+  }
+  for (const v1::Evaluation& evaluation : recovered.evaluations) {
+    if (evaluations_.empty() || evaluation.version() > evaluations_.front().version()) {
+      evaluations_.push_front(evaluation);
+      evaluated_version_ = evaluation.version();
+    }
+  }
+  while (evaluations_.size() > kMaxEvaluations) {
+    evaluations_.pop_back();
+  }
+  if (run.arrays != nullptr) {
+    DILOCO_RETURN_IF_ERROR(RecoverConsensus(std::move(run), recovered));
+  }
+  reported_phase_ = machine_.phase();
+  world_.observer->OnPhase(reported_phase_);
+  return absl::OkStatus();
+}
+
+absl::Status Driver::Impl::RecoverConsensus(RecoveredRun run, const RecoveredState& recovered) {
+  DILOCO_ASSIGN_OR_RETURN(snapshot_, world_.store->NewestSnapshot());
+  std::optional<v1::StepScalars> scalars;
+  if (recovered.snapshot->has_scalars()) {
+    scalars = recovered.snapshot->scalars();
+  }
+  const int64_t version = run.arrays->fragments.front().version();
+  if (version == 0) {
+    DigestBuilder seed;
+    for (const Consensus& fragment : run.arrays->fragments) {
+      seed.Add(fragment.parameters());
+    }
+    seed_digest_ = seed.Finish();
+  }
+  for (const auto& delta : recovered.deltas) {
+    run_->log.Publish(delta);
+    run_->rounds.AddRecovered(*delta);
+    journaled_.push_back(delta);
+    if (delta->round < version) {
+      scalars = delta->commit.scalars();
+    }
+  }
+  run_->keeper.Adopt(std::move(run.arrays), std::move(run.digests), std::move(run.applied), std::move(scalars));
+  for (const auto& delta : recovered.deltas) {
+    if (delta->round >= version) {
+      run_->keeper.Add(delta);
+    }
+  }
+  if (recovered.end != nullptr) {
+    end_ = *recovered.end;
+    run_->log.PublishEnd(EndMessage(*end_));
+  }
+  mailbox_->Post([this] { AdvanceConsensus(); });
+  return absl::OkStatus();
+}
+
+}  // namespace diloco

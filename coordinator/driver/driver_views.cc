@@ -1,0 +1,192 @@
+// What readers get: subscriptions, snapshots, status.
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_format.h"
+
+#include "common/base/limits.h"
+#include "common/base/status_macros.h"
+#include "coordinator/driver/driver_impl.h"
+#include "coordinator/driver/wire.h"
+
+namespace diloco {
+
+void Driver::Impl::Subscribe(const v1::SubscribeRequest& request, const std::shared_ptr<DeltaQueue>& queue,
+                             const PendingReply<std::monostate>& reply) {
+  absl::Status status = HearMember(request.run_id(), request.worker_id(), request.incarnation());
+  if (status.ok()) {
+    status =
+        run_->log.Subscribe(request.worker_id(), request.next_rounds(), queue, [&reply] { reply(std::monostate{}); });
+  }
+  if (!status.ok()) {
+    reply(status);
+  }
+}
+
+void Driver::Impl::Unsubscribe(const std::shared_ptr<DeltaQueue>& queue) {
+  if (run_ != nullptr) {
+    run_->log.Unsubscribe(queue.get());
+  }
+}
+
+void Driver::Impl::OpenSnapshot(const v1::FetchSnapshotRequest& request, const PendingReply<SnapshotSource>& reply) {
+  if (const absl::Status status = HearMember(request.run_id(), request.worker_id(), request.incarnation());
+      !status.ok()) {
+    reply(status);
+    return;
+  }
+  if (!snapshot_) {
+    reply(absl::FailedPreconditionError("the run is not seeded yet; wait for the seeder"));
+    return;
+  }
+  const v1::SnapshotRecord& record = snapshot_->header;
+  SnapshotSource source{.header = {}, .path = snapshot_->path, .consensus_offset = snapshot_->consensus_offset};
+  source.header.set_run_id(record.run().run_id());
+  source.header.set_version(record.version());
+  *source.header.mutable_layout_digest() = record.run().layout_digest();
+  source.header.set_total_bytes(record.consensus_bytes());
+  *source.header.mutable_consensus_digests() = record.consensus_digests();
+  for (const v1::SettledMarks& marks : record.settled_marks()) {
+    if (marks.worker_id() == request.worker_id()) {
+      *source.header.mutable_settled_rounds() = marks.rounds();
+    }
+  }
+  if (source.header.settled_rounds_size() == 0) {
+    source.header.mutable_settled_rounds()->Resize(run_->layout->fragment_count(), -1);
+  }
+  if (record.has_scalars()) {
+    *source.header.mutable_scalars() = record.scalars();
+  }
+  reply(std::move(source));
+}
+
+absl::Status Driver::Impl::CheckAdminRun(const std::string& run_id) const {
+  return run_id.empty() ? absl::OkStatus() : CheckRun(run_id);
+}
+
+std::vector<RoundView> Driver::Impl::OpenRounds() const {
+  std::vector<RoundView> open;
+  for (int fragment = 0; run_ != nullptr && fragment < run_->layout->fragment_count(); ++fragment) {
+    for (RoundView& view : machine_.OpenRounds(fragment, Now())) {
+      open.push_back(std::move(view));
+    }
+  }
+  return open;
+}
+
+void Driver::Impl::GetStatus(const v1::GetStatusRequest& request, const PendingReply<v1::GetStatusResponse>& reply) {
+  if (const absl::Status status = CheckAdminRun(request.run_id()); !status.ok()) {
+    reply(status);
+    return;
+  }
+  v1::GetStatusResponse response;
+  response.set_run_id(options_.config.run.id);
+  response.set_state(RunStateToProto(machine_.phase()));
+  response.set_reason(machine_.Reason(Now()));
+  response.set_method(options_.config.method);
+  response.set_rounds_committed(machine_.OldestOpenRound());
+  response.set_rounds_total(options_.config.run.rounds);
+  const std::vector<MemberView> members = machine_.Members();
+  response.set_workers_alive(static_cast<uint32_t>(std::count_if(
+      members.begin(), members.end(), [](const MemberView& member) { return member.state == MemberState::kAlive; })));
+  response.set_workers_expected(static_cast<uint32_t>(options_.config.run.workers));
+  if (run_ != nullptr) {
+    response.set_parameters(static_cast<uint64_t>(run_->layout->element_count()));
+    response.set_fragments(static_cast<uint32_t>(run_->layout->fragment_count()));
+    response.set_sent_bytes(run_->log.sent_bytes());
+  }
+  *response.mutable_uptime() = DurationToProto(Now() - started_);
+  for (const v1::Evaluation& evaluation : evaluations_) {
+    *response.add_evaluations() = evaluation;
+  }
+  response.set_received_bytes(received_bytes_);
+  response.set_software_version(DILOCO_VERSION);
+  response.set_snapshot_version(snapshot_ ? snapshot_->header.version() : -1);
+  response.set_checkpoint_path(checkpoint_path_);
+  response.set_quorum(static_cast<uint32_t>(options_.config.rounds.quorum));
+  reply(std::move(response));
+}
+
+void Driver::Impl::ListRounds(const v1::ListRoundsRequest& request, const PendingReply<v1::ListRoundsResponse>& reply) {
+  if (const absl::Status status = CheckAdminRun(request.run_id()); !status.ok()) {
+    reply(status);
+    return;
+  }
+  const size_t limit =
+      request.limit() == 0 ? kDefaultListedRounds : std::min<size_t>(request.limit(), kMaxRoundSummaries);
+  v1::ListRoundsResponse response;
+  response.set_run_id(options_.config.run.id);
+  if (run_ != nullptr) {
+    for (v1::RoundSummary& summary : run_->rounds.List(OpenRounds(), Now(), limit)) {
+      *response.add_rounds() = std::move(summary);
+    }
+  }
+  reply(std::move(response));
+}
+
+void Driver::Impl::DescribeRound(const v1::DescribeRoundRequest& request,
+                                 const PendingReply<v1::DescribeRoundResponse>& reply) {
+  if (const absl::Status status = CheckAdminRun(request.run_id()); !status.ok()) {
+    reply(status);
+    return;
+  }
+  std::optional<v1::DescribeRoundResponse> response =
+      run_ == nullptr ? std::nullopt : run_->rounds.Describe(OpenRounds(), request.round(), Now());
+  if (!response) {
+    reply(absl::NotFoundError(
+        absl::StrFormat("round %d is neither open nor retained; `round list` shows which ones are", request.round())));
+    return;
+  }
+  response->set_run_id(options_.config.run.id);
+  reply(*std::move(response));
+}
+
+void Driver::Impl::ListWorkers(const v1::ListWorkersRequest& request,
+                               const PendingReply<v1::ListWorkersResponse>& reply) {
+  if (const absl::Status status = CheckAdminRun(request.run_id()); !status.ok()) {
+    reply(status);
+    return;
+  }
+  std::set<std::string> participating;
+  for (const RoundView& view : OpenRounds()) {
+    if (view.round == machine_.OldestOpenRound()) {
+      participating.insert(view.present.begin(), view.present.end());
+      participating.insert(view.awaited.begin(), view.awaited.end());
+    }
+  }
+  v1::ListWorkersResponse response;
+  response.set_run_id(options_.config.run.id);
+  const std::string evaluator = machine_.Evaluator();
+  for (const MemberView& member : machine_.Members()) {
+    v1::WorkerSummary* summary = response.add_workers();
+    summary->set_worker_id(member.worker);
+    summary->set_state(WorkerStateToProto(member.state));
+    summary->set_incarnation(member.incarnation);
+    *summary->mutable_last_heard() = DurationToProto(Now() - member.last_heard);
+    summary->set_participating(participating.contains(member.worker));
+    summary->set_evaluator(member.worker == evaluator);
+    if (const auto info = members_.find(member.worker); info != members_.end()) {
+      summary->set_software_version(info->second.software_version);
+      if (info->second.progress) {
+        *summary->mutable_progress() = *info->second.progress;
+      }
+    }
+  }
+  reply(std::move(response));
+}
+
+void Driver::Impl::SaveCheckpoint(const v1::SaveCheckpointRequest& request,
+                                  const PendingReply<v1::SaveCheckpointResponse>& reply) {
+  if (const absl::Status status = CheckAdminRun(request.run_id()); !status.ok()) {
+    reply(status);
+    return;
+  }
+  if (!snapshot_) {
+    reply(absl::FailedPreconditionError("the run is not seeded yet, there is nothing to save"));
+    return;
+  }
+  save_replies_.push_back(reply);
+  AdvanceConsensus();
+}
+
+}  // namespace diloco

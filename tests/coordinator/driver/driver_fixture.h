@@ -1,0 +1,148 @@
+// A driver with everything around it under the test's control: clock, executors, store in a temporary folder.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/layout/layout.h"
+#include "coordinator/driver/driver.h"
+#include "tests/support/temp_folder.h"
+
+namespace diloco {
+
+// Time that only the test moves. Thread-safe.
+class FakeClock final : public Clock {
+ public:
+  MonotonicTime Now() const override { return {nanoseconds_.load()}; }
+  void Advance(absl::Duration by) { nanoseconds_ += absl::ToInt64Nanoseconds(by); }
+
+ private:
+  std::atomic<int64_t> nanoseconds_ = 1'000'000'000;
+};
+
+// Runs tasks when the test says so, in its thread.
+class ManualExecutor final : public Executor {
+ public:
+  void Submit(std::function<void()> task) override { tasks_.push_back(std::move(task)); }
+  // False when there is none.
+  bool RunOne();
+  size_t size() const { return tasks_.size(); }
+  // As a crash does.
+  void Discard() { tasks_.clear(); }
+
+ private:
+  std::deque<std::function<void()>> tasks_;
+};
+
+// What the driver told the world.
+class RecordingObserver final : public DriverObserver {
+ public:
+  void OnPhase(RunPhase phase) override { phases.push_back(phase); }
+  void OnWorkerLost(const std::string& worker) override { lost.push_back(worker); }
+  void OnContribution(const ContributionId&, Verdict verdict, const std::string& reason) override {
+    ++verdicts[verdict];
+    reasons.push_back(reason);
+  }
+  void OnRoundWaiting(int, int64_t, const std::string& reason) override { waiting.push_back(reason); }
+  void OnCommitted(int, int64_t, absl::Duration, int merged, int dropped, const std::string&) override {
+    ++committed;
+    merged_total += merged;
+    dropped_total += dropped;
+  }
+  void OnSnapshot(int64_t version, absl::Duration) override { snapshots.push_back(version); }
+  void OnCheckpoint(int64_t version, const std::string& path) override {
+    checkpoints.push_back(version);
+    checkpoint_path = path;
+  }
+  void OnFatal(const absl::Status& status) override { fatal = status; }
+  void OnRunFinished() override { finished = true; }
+
+  std::vector<RunPhase> phases;
+  std::vector<std::string> lost;
+  std::map<Verdict, int> verdicts;
+  std::vector<std::string> reasons;
+  std::vector<std::string> waiting;
+  int committed = 0;
+  int merged_total = 0;
+  int dropped_total = 0;
+  std::vector<int64_t> snapshots;
+  std::vector<int64_t> checkpoints;
+  std::string checkpoint_path;
+  absl::Status fatal;
+  std::atomic<bool> finished = false;
+};
+
+// A run's configuration; more YAML lines may follow.
+std::string RunYaml(int workers, int rounds, const std::string& uplink, const std::string& downlink,
+                    const std::string& more = "");
+
+// Two layers of 5 and 6 elements, so two fragments with short blocks.
+std::vector<TensorSpec> TwoFragments();
+
+// The answer of a request once it came.
+template <typename Response>
+using Answer = std::shared_ptr<std::optional<absl::StatusOr<Response>>>;
+template <typename Response>
+Reply<Response> Into(Answer<Response>* answer) {
+  *answer = std::make_shared<std::optional<absl::StatusOr<Response>>>();
+  return [slot = *answer](absl::StatusOr<Response> response) {
+    DILOCO_CHECK(!slot->has_value());
+    slot->emplace(std::move(response));
+  };
+}
+
+// One coordinator on a data folder, in the test's thread.
+class Coordinator {
+ public:
+  explicit Coordinator(std::string yaml, FileSystem* files = PosixFileSystem());
+  ~Coordinator() { Crash(); }
+
+  // Opens the store and the driver. Also after Crash().
+  absl::Status Start();
+  // Drops the driver, the store and every task that has not run.
+  void Crash();
+  // Another configuration for the next start.
+  void SetYaml(std::string yaml);
+
+  // One small piece of work: what the driver has queued, or one task of an executor. False: nothing to do.
+  bool PumpOne();
+  void Pump();
+  // The driver alone; work for the executors piles up.
+  void PumpDriver() { driver->RunUntilIdle(); }
+
+  // Sends a request, pumps, and returns its answer, which must have come.
+  template <typename Response, typename Request>
+  absl::StatusOr<Response> Call(void (Driver::*method)(Request, Reply<Response>), Request request) {
+    Answer<Response> answer;
+    (driver.get()->*method)(std::move(request), Into(&answer));
+    Pump();
+    DILOCO_CHECK(answer->has_value());
+    return **answer;
+  }
+
+  const RunConfig& config() const { return config_; }
+  const std::string& data() const { return folder_.path(); }
+
+  FakeClock clock;
+  ManualExecutor disk;
+  ManualExecutor pool;
+  RecordingObserver observer;
+  std::unique_ptr<Store> store;
+  std::unique_ptr<Driver> driver;
+
+ private:
+  TempFolder folder_;
+  FileSystem* const files_;
+  std::string yaml_;
+  RunConfig config_;
+};
+
+}  // namespace diloco
