@@ -1,5 +1,7 @@
 #include "tests/coordinator/driver/driver_fixture.h"
 
+#include <gtest/gtest.h>
+
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -51,7 +53,7 @@ absl::Status Coordinator::Start() {
   const DriverWorld world{
       .clock = &clock, .files = files_, .store = store.get(), .disk = &disk, .pool = &pool, .observer = &observer};
   absl::StatusOr<std::unique_ptr<Driver>> created =
-      Driver::Create({.config = config_, .config_yaml = yaml_, .checkpoint_folder = folder_.Path("checkpoints")}, world,
+      Driver::Create({.config = config_, .config_yaml = yaml_, .checkpoint_folder = folder_.File("checkpoints")}, world,
                      std::move(recovered));
   if (!created.ok()) {
     store.reset();

@@ -139,7 +139,7 @@ class Coordinator {
   std::unique_ptr<Driver> driver;
 
  private:
-  TempFolder folder_;
+  testing::TempFolder folder_;
   FileSystem* const files_;
   std::string yaml_;
   RunConfig config_;

@@ -99,9 +99,9 @@ TEST(DriverRunTest, EndsWithCheckpointAndLeavingWorkers) {
   cluster.Start();
   cluster.Run();
   const RecordingObserver& seen = cluster.coordinator.observer;
-  EXPECT_THAT(seen.phases, testing::ElementsAre(RunPhase::kTraining, RunPhase::kEnded));
-  EXPECT_THAT(seen.snapshots, testing::ElementsAre(0, 2, 3));
-  EXPECT_THAT(seen.checkpoints, testing::ElementsAre(3));
+  EXPECT_THAT(seen.phases, ::testing::ElementsAre(RunPhase::kTraining, RunPhase::kEnded));
+  EXPECT_THAT(seen.snapshots, ::testing::ElementsAre(0, 2, 3));
+  EXPECT_THAT(seen.checkpoints, ::testing::ElementsAre(3));
   EXPECT_TRUE(seen.finished);
 
   EXPECT_EQ(std::filesystem::path(seen.checkpoint_path).filename(), "round-00000003");
@@ -110,7 +110,7 @@ TEST(DriverRunTest, EndsWithCheckpointAndLeavingWorkers) {
   EXPECT_EQ(file->metadata().at("run_id"), "test");
   EXPECT_EQ(file->metadata().at("version"), "3");
   ASSERT_EQ(file->tensors().size(), 2U);
-  EXPECT_THAT(file->tensors()[1].shape, testing::ElementsAre(2, 3));
+  EXPECT_THAT(file->tensors()[1].shape, ::testing::ElementsAre(2, 3));
   std::ifstream yaml(seen.checkpoint_path + "/run.yaml");
   const std::string text((std::istreambuf_iterator<char>(yaml)), std::istreambuf_iterator<char>());
   EXPECT_EQ(text, RunYaml(2, 3, "fp32", "fp32", "rounds: {snapshot_every: 2}\n"));
@@ -214,12 +214,12 @@ TEST(DriverRunTest, AnOpenRoundSaysWhatItWaitsFor) {
   ASSERT_TRUE(round.ok()) << round.status();
   EXPECT_EQ(round->summary().state(), v1::ROUND_STATE_COLLECTING);
   EXPECT_EQ(round->summary().workers_present(), 1U);
-  EXPECT_THAT(round->summary().reason(), testing::HasSubstr("w1"));
+  EXPECT_THAT(round->summary().reason(), ::testing::HasSubstr("w1"));
   EXPECT_GE(round->summary().elapsed().seconds(), 2);
-  EXPECT_THAT(round->fragments(0).present(), testing::ElementsAre("w0"));
-  EXPECT_THAT(round->fragments(0).awaited(), testing::ElementsAre("w1"));
+  EXPECT_THAT(round->fragments(0).present(), ::testing::ElementsAre("w0"));
+  EXPECT_THAT(round->fragments(0).awaited(), ::testing::ElementsAre("w1"));
   ASSERT_FALSE(cluster.coordinator.observer.waiting.empty());
-  EXPECT_THAT(cluster.coordinator.observer.waiting.back(), testing::HasSubstr("w1"));
+  EXPECT_THAT(cluster.coordinator.observer.waiting.back(), ::testing::HasSubstr("w1"));
   EXPECT_TRUE(cluster.coordinator.Call(&Driver::ListWorkers, v1::ListWorkersRequest())->workers(1).participating());
 }
 
@@ -244,7 +244,7 @@ TEST(DriverRunTest, SavesACheckpointOnDemand) {
   ASSERT_TRUE(reader.ok());
   std::vector<float> values(5);
   ASSERT_TRUE(reader->Read(TwoFragments()[0], absl::MakeSpan(values)).ok());
-  EXPECT_THAT(values, testing::ElementsAre(-0.75F, -0.5F, -0.25F, 0.0F, 0.25F));
+  EXPECT_THAT(values, ::testing::ElementsAre(-0.75F, -0.5F, -0.25F, 0.0F, 0.25F));
 }
 
 }  // namespace
