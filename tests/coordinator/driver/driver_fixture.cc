@@ -10,6 +10,55 @@
 
 namespace diloco {
 
+namespace {
+
+class TestFile final : public WritableFile {
+ public:
+  TestFile(std::unique_ptr<WritableFile> file, const bool* fail_syncs)
+      : file_(std::move(file)), fail_syncs_(fail_syncs) {}
+  absl::Status Append(std::string_view bytes) override { return file_->Append(bytes); }
+  absl::Status Sync() override { return *fail_syncs_ ? absl::DataLossError("the disk is gone") : absl::OkStatus(); }
+
+ private:
+  std::unique_ptr<WritableFile> file_;
+  const bool* fail_syncs_;
+};
+
+absl::StatusOr<std::unique_ptr<WritableFile>> Wrap(absl::StatusOr<std::unique_ptr<WritableFile>> file,
+                                                   const bool* fail_syncs) {
+  if (!file.ok()) {
+    return file.status();
+  }
+  return std::make_unique<TestFile>(*std::move(file), fail_syncs);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WritableFile>> TestFileSystem::Create(const std::string& path) {
+  return Wrap(PosixFileSystem()->Create(path), &fail_syncs);
+}
+absl::StatusOr<std::unique_ptr<WritableFile>> TestFileSystem::OpenForAppend(const std::string& path) {
+  return Wrap(PosixFileSystem()->OpenForAppend(path), &fail_syncs);
+}
+absl::StatusOr<std::unique_ptr<ReadableFile>> TestFileSystem::OpenForRead(const std::string& path) {
+  return PosixFileSystem()->OpenForRead(path);
+}
+absl::Status TestFileSystem::Truncate(const std::string& path, uint64_t size) {
+  return PosixFileSystem()->Truncate(path, size);
+}
+absl::Status TestFileSystem::Rename(const std::string& from, const std::string& to) {
+  return PosixFileSystem()->Rename(from, to);
+}
+absl::Status TestFileSystem::Remove(const std::string& path) { return PosixFileSystem()->Remove(path); }
+absl::StatusOr<std::vector<std::string>> TestFileSystem::List(const std::string& folder) {
+  return PosixFileSystem()->List(folder);
+}
+absl::Status TestFileSystem::CreateFolder(const std::string& folder) { return PosixFileSystem()->CreateFolder(folder); }
+absl::Status TestFileSystem::SyncFolder(const std::string&) { return absl::OkStatus(); }
+absl::StatusOr<std::unique_ptr<FileLock>> TestFileSystem::Lock(const std::string& path, const std::string& holder) {
+  return PosixFileSystem()->Lock(path, holder);
+}
+
 bool ManualExecutor::RunOne() {
   if (tasks_.empty()) {
     return false;
@@ -35,7 +84,7 @@ std::vector<TensorSpec> TwoFragments() {
   return {{.name = "a", .shape = {5}, .layer = 0}, {.name = "b", .shape = {2, 3}, .layer = 1, .decay = true}};
 }
 
-Coordinator::Coordinator(std::string yaml, FileSystem* files) : files_(files) { SetYaml(std::move(yaml)); }
+Coordinator::Coordinator(std::string yaml) { SetYaml(std::move(yaml)); }
 
 void Coordinator::SetYaml(std::string yaml) {
   yaml_ = std::move(yaml);
@@ -49,9 +98,9 @@ void Coordinator::SetYaml(std::string yaml) {
 
 absl::Status Coordinator::Start() {
   RecoveredState recovered;
-  DILOCO_ASSIGN_OR_RETURN(store, Store::Open(files_, {.folder = folder_.path(), .holder = "the test"}, &recovered));
+  DILOCO_ASSIGN_OR_RETURN(store, Store::Open(&files, {.folder = folder_.path(), .holder = "the test"}, &recovered));
   const DriverWorld world{
-      .clock = &clock, .files = files_, .store = store.get(), .disk = &disk, .pool = &pool, .observer = &observer};
+      .clock = &clock, .files = &files, .store = store.get(), .disk = &disk, .pool = &pool, .observer = &observer};
   absl::StatusOr<std::unique_ptr<Driver>> created =
       Driver::Create({.config = config_, .config_yaml = yaml_, .checkpoint_folder = folder_.File("checkpoints")}, world,
                      std::move(recovered));

@@ -42,6 +42,24 @@ class ManualExecutor final : public Executor {
   std::deque<std::function<void()>> tasks_;
 };
 
+// The operating system's files without waiting for the disk: what was written survives the end of a driver, as it does
+// a killed process. Syncs fail when told to.
+class TestFileSystem final : public FileSystem {
+ public:
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForRead(const std::string& path) override;
+  absl::Status Truncate(const std::string& path, uint64_t size) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Remove(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;
+  absl::Status CreateFolder(const std::string& folder) override;
+  absl::Status SyncFolder(const std::string& folder) override;
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, const std::string& holder) override;
+
+  bool fail_syncs = false;
+};
+
 // What the driver told the world.
 class RecordingObserver final : public DriverObserver {
  public:
@@ -102,7 +120,7 @@ Reply<Response> Into(Answer<Response>* answer) {
 // One coordinator on a data folder, in the test's thread.
 class Coordinator {
  public:
-  explicit Coordinator(std::string yaml, FileSystem* files = PosixFileSystem());
+  explicit Coordinator(std::string yaml);
   ~Coordinator() { Crash(); }
 
   // Opens the store and the driver. Also after Crash().
@@ -132,6 +150,7 @@ class Coordinator {
   const std::string& data() const { return folder_.path(); }
 
   FakeClock clock;
+  TestFileSystem files;
   ManualExecutor disk;
   ManualExecutor pool;
   RecordingObserver observer;
@@ -140,7 +159,6 @@ class Coordinator {
 
  private:
   testing::TempFolder folder_;
-  FileSystem* const files_;
   std::string yaml_;
   RunConfig config_;
 };

@@ -1,0 +1,151 @@
+// The coordinator is killed at every step of a run and started again: the run ends as if nothing had happened.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/coordinator/driver/sim_cluster.h"
+
+namespace diloco {
+namespace {
+
+struct Outcome {
+  std::vector<std::string> digests;
+  int turns = 0;
+};
+
+// Kills the coordinator after `crash_after` turns; -1: never. With `twice`, again as many turns later.
+Outcome RunWithCrash(const std::string& yaml, int crash_after, bool twice) {
+  SimCluster cluster(yaml, 2);
+  cluster.Start();
+  for (int crash = 0; crash_after >= 0 && crash < (twice ? 2 : 1); ++crash) {
+    cluster.Run(crash_after);
+    cluster.Crash();
+    cluster.Start();
+  }
+  Outcome outcome{.digests = {}, .turns = cluster.Run()};
+  for (const auto& worker : cluster.workers) {
+    EXPECT_TRUE(worker->done()) << "crash after " << crash_after;
+    for (const auto& [key, count] : worker->merged()) {
+      EXPECT_EQ(count, 1) << "crash after " << crash_after;
+    }
+    EXPECT_EQ(worker->merged().size(), 8U) << "crash after " << crash_after;
+  }
+  const auto& end = cluster.workers[0]->end();
+  EXPECT_TRUE(end.has_value());
+  for (int i = 0; end && i < end->consensus_digests_size(); ++i) {
+    outcome.digests.push_back(end->consensus_digests(i).value());
+  }
+  EXPECT_TRUE(cluster.coordinator.observer.finished) << "crash after " << crash_after;
+  EXPECT_TRUE(cluster.coordinator.observer.fatal.ok());
+  return outcome;
+}
+
+class DriverCrashTest : public ::testing::TestWithParam<std::pair<std::string, std::string>> {};
+
+TEST_P(DriverCrashTest, EveryStepMayBeTheLastOne) {
+  const std::string yaml =
+      RunYaml(2, 4, GetParam().first, GetParam().second, "rounds: {snapshot_every: 2, lease: 24h}\n");
+  const Outcome expected = RunWithCrash(yaml, -1, false);
+  ASSERT_EQ(expected.digests.size(), 2U);
+  ASSERT_GT(expected.turns, 30);
+  for (int after = 0; after <= expected.turns; ++after) {
+    EXPECT_EQ(RunWithCrash(yaml, after, /*twice=*/after % 3 == 0).digests, expected.digests) << "after " << after;
+    if (HasFailure()) {
+      return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, DriverCrashTest,
+                         ::testing::Values(std::pair{"fp32", "fp32"}, std::pair{"e3m0", "int8"}));
+
+TEST(DriverRecoveryTest, ChangedRatesGoOnAndOtherMethodsDoNot) {
+  SimCluster cluster(RunYaml(2, 4, "fp32", "fp32", "rounds: {snapshot_every: 2}\n"), 2);
+  cluster.Start();
+  while (cluster.workers[0]->version() < 2) {
+    ASSERT_TRUE(cluster.Turn());
+  }
+  cluster.Crash();
+
+  for (const auto& [yaml, what] : std::vector<std::pair<std::string, std::string>>{
+           {RunYaml(2, 4, "bf16", "fp32"), "wire.uplink"},
+           {RunYaml(2, 4, "fp32", "int8"), "wire.downlink"},
+           {RunYaml(2, 4, "fp32", "fp32", "outer: {optimizer: sgd}\n"), "outer.optimizer"},
+           {RunYaml(2, 4, "fp32", "fp32").replace(10, 4, "tset"), "run.id"}}) {
+    cluster.coordinator.SetYaml(yaml);
+    const absl::Status status = cluster.coordinator.Start();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << what;
+    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(what));
+  }
+
+  cluster.coordinator.SetYaml(RunYaml(2, 5, "fp32", "fp32", "outer: {rate: 0.125}\n"));
+  cluster.Start();
+  cluster.Run(500);
+  // The simulated workers keep to the length that they started with; the coordinator goes on with the new rate.
+  EXPECT_EQ(cluster.workers[0]->commits().back().scalars().rate(), 0.125F);
+  EXPECT_EQ(cluster.workers[0]->version(), 4);
+  EXPECT_FALSE(cluster.workers[0]->end().has_value());
+}
+
+TEST(DriverRecoveryTest, DescribesRoundsFromBeforeTheStart) {
+  SimCluster cluster(RunYaml(2, 4, "fp32", "fp32"), 2);
+  cluster.Start();
+  while (cluster.workers[0]->version() < 3) {
+    ASSERT_TRUE(cluster.Turn());
+  }
+  cluster.Crash();
+  cluster.Start();
+  v1::DescribeRoundRequest request;
+  request.set_round(1);
+  const auto round = cluster.coordinator.Call(&Driver::DescribeRound, request);
+  ASSERT_TRUE(round.ok()) << round.status();
+  EXPECT_EQ(round->summary().state(), v1::ROUND_STATE_COMMITTED);
+  EXPECT_EQ(round->summary().merged(), 4U);
+  EXPECT_EQ(cluster.coordinator.Call(&Driver::GetStatus, v1::GetStatusRequest())->rounds_committed(), 3);
+}
+
+// Nothing reaches a subscriber before its sync returned.
+TEST(DriverRecoveryTest, PublishesOnlyWhatIsDurable) {
+  SimCluster cluster(RunYaml(1, 2, "fp32", "fp32"), 1);
+  cluster.Start();
+  Coordinator& coordinator = cluster.coordinator;
+  SimWorker& worker = *cluster.workers[0];
+  while (worker.consensus().empty()) {
+    ASSERT_TRUE(cluster.Turn());
+  }
+  // Everything but the disk goes on.
+  for (int i = 0; i < 200; ++i) {
+    coordinator.PumpDriver();
+    while (coordinator.pool.RunOne()) {
+    }
+    worker.Act();
+  }
+  EXPECT_EQ(coordinator.disk.size(), 2U);  // One commit a fragment.
+  EXPECT_TRUE(worker.commits().empty());
+  EXPECT_EQ(coordinator.observer.committed, 0);
+
+  ASSERT_TRUE(coordinator.disk.RunOne());
+  coordinator.PumpDriver();
+  worker.Act();
+  ASSERT_EQ(worker.commits().size(), 1U);
+  cluster.Run();
+  EXPECT_TRUE(worker.done());
+}
+
+TEST(DriverRecoveryTest, AFailedSyncStopsEverything) {
+  SimCluster cluster(RunYaml(1, 3, "fp32", "fp32"), 1);
+  cluster.Start();
+  Coordinator& coordinator = cluster.coordinator;
+  while (cluster.workers[0]->version() < 1) {
+    ASSERT_TRUE(cluster.Turn());
+  }
+  const size_t published = cluster.workers[0]->commits().size();
+  coordinator.files.fail_syncs = true;
+  cluster.Run(1000);
+  EXPECT_EQ(coordinator.observer.fatal.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(cluster.workers[0]->commits().size(), published);
+  EXPECT_EQ(coordinator.Call(&Driver::GetStatus, v1::GetStatusRequest()).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace diloco
