@@ -1,0 +1,74 @@
+#include "tests/worker/loop/quadratic_trainer.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace diloco {
+
+QuadraticTrainer::QuadraticTrainer(Options options) : options_(std::move(options)), theta_(options_.start) {
+  DILOCO_CHECK(options_.a.size() == theta_.size() && options_.c.size() == theta_.size());
+}
+
+std::vector<TensorSpec> QuadraticTrainer::Tensors() const {
+  std::vector<TensorSpec> tensors;
+  const auto size = static_cast<int64_t>(theta_.size());
+  for (int t = 0; t < options_.tensors; ++t) {
+    const int64_t count = size * (t + 1) / options_.tensors - size * t / options_.tensors;
+    tensors.push_back({.name = "t" + std::to_string(t), .shape = {count}, .layer = t});
+  }
+  return tensors;
+}
+
+// Tensors stay in the trainer's order when each is a layer of its own.
+void QuadraticTrainer::SetLayout(const Layout& layout) {
+  int64_t offset = 0;
+  for (const TensorPlacement& placement : layout.placements()) {
+    DILOCO_CHECK(placement.offset == offset);
+    offset += placement.count;
+  }
+}
+
+absl::StatusOr<StepReport> QuadraticTrainer::Step(int64_t step) {
+  if (options_.on_step) {
+    options_.on_step(step);
+  }
+  double loss = 0;
+  for (size_t i = 0; i < theta_.size(); ++i) {
+    const double away = theta_[i] - options_.c[i];
+    loss += 0.5 * options_.a[i] * away * away;
+    theta_[i] -= options_.rate * options_.a[i] * away;
+  }
+  if (step == options_.nan_at_step) {
+    theta_[0] = std::numeric_limits<double>::quiet_NaN();
+  }
+  return StepReport{.loss = loss, .tokens = 1};
+}
+
+absl::Status QuadraticTrainer::ReadParameters(absl::Span<float> out) {
+  for (size_t i = 0; i < theta_.size(); ++i) {
+    out[i] = static_cast<float>(theta_[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status QuadraticTrainer::WriteParameters(absl::Span<const float> parameters) {
+  theta_.assign(parameters.begin(), parameters.end());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<EvaluationReport> QuadraticTrainer::Evaluate(absl::Span<const float> parameters) {
+  if (!options_.evaluates) {
+    return absl::FailedPreconditionError("no held-out data");
+  }
+  double loss = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const double away = static_cast<double>(parameters[i]) - options_.c[i];
+    loss += 0.5 * options_.a[i] * away * away;
+  }
+  return EvaluationReport{.loss = loss, .tokens = parameters.size()};
+}
+
+}  // namespace diloco

@@ -1,0 +1,44 @@
+// A trainer small enough to check by hand: plain SGD on 0.5 * sum_i a_i (theta_i - c_i)^2. No data and no noise, so
+// every trajectory is a closed function of the configuration.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "worker/trainer/trainer.h"
+
+namespace diloco {
+
+class QuadraticTrainer final : public Trainer {
+ public:
+  struct Options {
+    std::vector<double> a;  // > 0.
+    std::vector<double> c;
+    std::vector<double> start;
+    double rate = 0.1;
+    int tensors = 1;                            // That the vector is cut into, each a layer of its own.
+    std::function<void(int64_t step)> on_step;  // Before each step; may be empty.
+    int64_t nan_at_step = -1;                   // The parameters become NaN in this step.
+    bool evaluates = true;                      // False: no held-out data.
+  };
+
+  explicit QuadraticTrainer(Options options);
+
+  std::vector<TensorSpec> Tensors() const override;
+  void SetLayout(const Layout& layout) override;
+  absl::StatusOr<StepReport> Step(int64_t step) override;
+  absl::Status ReadParameters(absl::Span<float> out) override;
+  absl::Status WriteParameters(absl::Span<const float> parameters) override;
+  void ResetInnerOptimizer() override { ++resets_; }
+  absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float> parameters) override;
+
+  int resets() const { return resets_; }
+
+ private:
+  Options options_;
+  std::vector<double> theta_;
+  int resets_ = 0;
+};
+
+}  // namespace diloco

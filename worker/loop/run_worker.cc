@@ -1,0 +1,209 @@
+#include "worker/loop/run_worker.h"
+
+#include <grpcpp/channel.h>
+
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+
+#include "common/base/clock.h"
+#include "common/base/name.h"
+#include "common/base/status_macros.h"
+#include "common/layout/layout_proto.h"
+#include "common/log/log.h"
+#include "common/outer/outer_optimizer.h"
+#include "common/rpc/channel.h"
+#include "diloco/v1/worker.grpc.pb.h"
+#include "spdlog/spdlog.h"
+#include "worker/loop/introduction.h"
+#include "worker/loop/seed.h"
+#include "worker/loop/training_loop.h"
+#include "worker/sync/control_session.h"
+#include "worker/sync/sync_thread.h"
+
+namespace diloco {
+namespace {
+
+// For the coordinator's word that the last report is taken.
+constexpr absl::Duration kLeaveDeadline = absl::Seconds(10);
+
+uint64_t RandomIncarnation() {
+  std::random_device device;
+  uint64_t drawn = 0;
+  while (drawn == 0) {
+    drawn = (uint64_t{device()} << 32) | device();
+  }
+  return drawn;
+}
+
+v1::JoinRequest MakeJoin(const WorkerOptions& options, const RunConfig& config, const Layout& layout) {
+  v1::JoinRequest join;
+  join.set_run_id(config.run.id);
+  join.set_worker_id(options.worker_id);
+  join.set_incarnation(options.incarnation);
+  join.set_protocol_version(kProtocolVersion);
+  *join.mutable_tensors() = TensorSpecsToProto(layout.tensors());
+  join.set_software_version(options.software_version);
+  return join;
+}
+
+bool IsSeeded(const v1::Directive& directive) {
+  return directive.state() != v1::RUN_STATE_SEEDING && directive.state() != v1::RUN_STATE_UNSPECIFIED;
+}
+
+// A member of the run: everything that lives from joining to leaving.
+class Member {
+ public:
+  Member(const WorkerOptions* options, const RunConfig* config, const Layout* layout, Trainer* trainer,
+         const v1::JoinRequest& join, const v1::JoinResponse& joined, std::shared_ptr<grpc::Channel> control,
+         StatusBoard* board, const Clock* clock)
+      : options_(*options),
+        config_(*config),
+        layout_(*layout),
+        trainer_(trainer),
+        joined_(joined),
+        board_(board),
+        clock_(clock),
+        exchange_({.coordinator = options->coordinator,
+                   .give_up_after = options->give_up_after,
+                   .interrupt = options->interrupt},
+                  clock),
+        control_({.join = join, .joined = joined, .backoff = options->backoff}, std::move(control), &exchange_, board,
+                 clock) {
+    for (int i = 0; i < config_.wire.connections; ++i) {
+      bulk_.push_back(MakeChannel(options_.coordinator));
+    }
+  }
+
+  absl::Status Run() {
+    SetState("waiting for parameters");
+    DILOCO_RETURN_IF_ERROR(AwaitSeed());
+    SyncThread sync({.worker_id = options_.worker_id,
+                     .incarnation = options_.incarnation,
+                     .first_round = joined_.first_round(),
+                     .chunk_bytes = options_.chunk_bytes,
+                     .upload = options_.upload,
+                     .download = {.backoff = options_.backoff},
+                     .on_consensus = options_.on_consensus},
+                    &config_, &layout_, &exchange_, board_, clock_, bulk_);
+    SetState("waiting for workers");
+    DILOCO_RETURN_IF_ERROR(control_.Await([](const v1::Directive& directive) {
+      return directive.state() == v1::RUN_STATE_TRAINING || directive.state() == v1::RUN_STATE_ENDED;
+    }));
+    TrainingLoop loop({.options = &options_,
+                       .config = &config_,
+                       .layout = &layout_,
+                       .trainer = trainer_,
+                       .exchange = &exchange_,
+                       .board = board_,
+                       .clock = clock_,
+                       .post = [&sync](SyncEvent event) { sync.Post(std::move(event)); },
+                       .report = [this](const v1::Evaluation& evaluation) { control_.Report(evaluation); }});
+    DILOCO_RETURN_IF_ERROR(loop.Run(joined_.first_round()));
+    if (!control_.Leave(clock_->Now() + kLeaveDeadline)) {
+      spdlog::warn("event=left_without_answer reason=\"the coordinator did not confirm the last report in time\"");
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  void SetState(const char* state) {
+    board_->Update([state](WorkerStatus& status) { status.state = state; });
+  }
+
+  // Seeds the run if the coordinator asks this worker to, and returns when the run has its parameters.
+  absl::Status AwaitSeed() {
+    bool sent = false;
+    Backoff backoff(options_.backoff);
+    while (true) {
+      DILOCO_RETURN_IF_ERROR(control_.Await(
+          [&sent](const v1::Directive& directive) { return IsSeeded(directive) || (directive.seed() && !sent); }));
+      if (IsSeeded(control_.directive())) {
+        return absl::OkStatus();
+      }
+      const absl::Status status = Seed();
+      // "Seeded already", or by somebody else now: the directive will say so.
+      sent = status.ok() || absl::IsFailedPrecondition(status);
+      if (sent) {
+        continue;
+      }
+      if (!IsTransient(status) && !absl::IsAborted(status)) {
+        return status;
+      }
+      spdlog::warn("event=seed_failed status={}", Quoted(status.ToString()));
+      DILOCO_RETURN_IF_ERROR(Pause(*clock_, clock_->Now() + backoff.Next(), [this] { return exchange_.CheckHope(); }));
+    }
+  }
+
+  absl::Status Seed() {
+    SetState("seeding");
+    std::vector<float> parameters(static_cast<size_t>(layout_.element_count()));
+    DILOCO_RETURN_IF_ERROR(trainer_->ReadParameters(absl::MakeSpan(parameters)));
+    v1::SeedRequest identity;
+    identity.set_run_id(config_.run.id);
+    identity.set_worker_id(options_.worker_id);
+    identity.set_incarnation(options_.incarnation);
+    identity.mutable_layout_digest()->set_value(layout_.digest().Bytes());
+    const auto stub = v1::WorkerService::NewStub(bulk_.front());
+    DILOCO_RETURN_IF_ERROR(
+        SendSeed(stub.get(), identity, layout_, *FindOuterOptimizer(config_.outer.optimizer), parameters));
+    spdlog::info("event=seeded bytes={}", parameters.size() * sizeof(float));
+    return absl::OkStatus();
+  }
+
+  const WorkerOptions& options_;
+  const RunConfig& config_;
+  const Layout& layout_;
+  Trainer* const trainer_;
+  const v1::JoinResponse joined_;
+  StatusBoard* const board_;
+  const Clock* const clock_;
+  std::vector<std::shared_ptr<grpc::Channel>> bulk_;
+  Exchange exchange_;
+  ControlSession control_;
+};
+
+}  // namespace
+
+absl::Status RunWorker(const WorkerOptions& given, const TrainerFactory& make_trainer) {
+  DILOCO_RETURN_IF_ERROR(ValidateName("worker id", given.worker_id));
+  const SteadyClock clock;
+  WorkerOptions options = given;
+  options.incarnation = given.incarnation != 0 ? given.incarnation : RandomIncarnation();
+  options.backoff.seed ^= options.incarnation;
+  options.upload.backoff = options.backoff;
+  const std::shared_ptr<grpc::Channel> channel = MakeChannel(options.coordinator);
+  const auto stub = v1::WorkerService::NewStub(channel);
+  Introduction introduction(&options, &clock, stub.get());
+
+  DILOCO_ASSIGN_OR_RETURN(const v1::DescribeRunResponse described, introduction.Describe());
+  DILOCO_ASSIGN_OR_RETURN(const RunConfig config,
+                          ParseRunConfig(described.config_yaml(), "the coordinator's configuration"));
+  DILOCO_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer, make_trainer(config));
+  DILOCO_ASSIGN_OR_RETURN(const Layout layout, Layout::Cut(trainer->Tensors(), config.wire.fragments));
+  const v1::JoinRequest join = MakeJoin(options, config, layout);
+  DILOCO_ASSIGN_OR_RETURN(const v1::JoinResponse joined, introduction.Join(join));
+  const Digest theirs = Digest::FromBytes(joined.layout_digest().value());
+  if (theirs != layout.digest()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("the coordinator cuts the model into layout %s and this worker into %s; run the same version "
+                        "of both programs",
+                        theirs.Hex(), layout.digest().Hex()));
+  }
+  trainer->SetLayout(layout);
+  spdlog::info("event=joined run={} worker={} incarnation={:x} elements={} fragments={} first_round={}", config.run.id,
+               options.worker_id, options.incarnation, layout.element_count(), layout.fragment_count(),
+               joined.first_round());
+  StatusBoard board;
+  board.Update([&config](WorkerStatus& status) {
+    status.rounds = config.run.rounds;
+    status.steps = config.run.rounds * config.inner_steps;
+  });
+  Member member(&options, &config, &layout, trainer.get(), join, joined, channel, &board, &clock);
+  return member.Run();
+}
+
+}  // namespace diloco

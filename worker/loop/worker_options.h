@@ -1,0 +1,63 @@
+// What differs by machine: everything else comes from the coordinator.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+
+#include "common/base/limits.h"
+#include "common/config/run_config.h"
+#include "worker/client/backoff.h"
+#include "worker/client/upload_machine.h"
+#include "worker/client/worker_status.h"
+#include "worker/sync/sync_core.h"
+#include "worker/trainer/trainer.h"
+
+namespace diloco {
+
+// A boundary, after averages were applied. Spans live during the call only.
+struct BoundaryReport {
+  int64_t round = 0;       // The round that ended.
+  int64_t next_round = 0;  // The one that begins; `run.rounds`: none.
+  int64_t version = 0;     // Oldest version in the parameters.
+  bool finite = true;      // False: the outer gradient was not, and the worker healed itself.
+  bool waited = false;     // What the boundary needs was not there yet.
+  double blocked_seconds = 0;
+  absl::Span<const float> theta;  // Parameters from here on, the flat vector.
+};
+
+struct WorkerOptions {
+  std::string coordinator;   // HOST:PORT.
+  std::string run_id;        // Empty: whatever run the coordinator has.
+  std::string worker_id;     // See ValidateName.
+  uint64_t incarnation = 0;  // 0: drawn at random.
+  std::string software_version = DILOCO_VERSION;
+
+  absl::Duration connect_timeout = absl::Seconds(30);  // At start.
+  absl::Duration give_up_after = absl::Minutes(30);    // Later, without a word from the coordinator.
+  const std::atomic<bool>* interrupt = nullptr;        // Set from a signal handler, say. May be null.
+
+  // From the training thread, after a step or a boundary, at most every progress_interval, and at the end.
+  std::function<void(const WorkerStatus&)> on_progress;
+  absl::Duration progress_interval = absl::Seconds(1);
+  // From the training thread.
+  std::function<void(const BoundaryReport&)> on_boundary;
+  // From the sync thread.
+  ConsensusObserver on_consensus;
+
+  // Protocol settings that only tests change.
+  uint64_t chunk_bytes = kMaxChunkBytes;
+  Backoff::Options backoff;
+  UploadMachine::Options upload;  // Streams, rate and backoff are set from elsewhere.
+};
+
+// Makes the trainer of a run. Called once, in the training thread.
+using TrainerFactory = std::function<absl::StatusOr<std::unique_ptr<Trainer>>(const RunConfig& config)>;
+
+}  // namespace diloco

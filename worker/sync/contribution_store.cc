@@ -1,0 +1,66 @@
+#include "worker/sync/contribution_store.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "absl/types/span.h"
+
+#include "common/base/check.h"
+
+namespace diloco {
+
+const ContributionStore::Contribution& ContributionStore::Add(int64_t round, int fragment,
+                                                              absl::Span<const float> outer_gradient) {
+  const auto [item, added] = contributions_.try_emplace({round, fragment});
+  DILOCO_CHECK(added);
+  Contribution& contribution = item->second;
+  contribution.element_count = outer_gradient.size();
+  contribution.encoded.resize(options_.codec->encoded_bytes(outer_gradient.size()));
+  options_.codec->encode(outer_gradient, absl::MakeSpan(contribution.encoded.data(), contribution.encoded.size()));
+  contribution.digest = DigestOf(contribution.encoded);
+  const std::string_view encoded = contribution.encoded;
+  // An empty contribution is one chunk without payload.
+  for (size_t begin = 0; begin < std::max<size_t>(1, encoded.size()); begin += options_.chunk_bytes) {
+    contribution.chunk_crcs.push_back(ComputeCrc32c(encoded.substr(begin, options_.chunk_bytes)));
+  }
+  return contribution;
+}
+
+std::vector<int64_t> ContributionStore::Rounds(int fragment) const {
+  std::vector<int64_t> rounds;
+  for (const auto& [key, contribution] : contributions_) {
+    if (key.second == fragment) {
+      rounds.push_back(key.first);
+    }
+  }
+  return rounds;
+}
+
+v1::UploadRequest ContributionStore::Query(int64_t round, int fragment) const {
+  const Contribution& contribution = contributions_.at({round, fragment});
+  v1::UploadRequest request;
+  request.set_run_id(options_.run_id);
+  request.set_worker_id(options_.worker_id);
+  request.set_incarnation(options_.incarnation);
+  request.set_fragment(static_cast<uint32_t>(fragment));
+  request.set_round(round);
+  request.mutable_layout_digest()->set_value(options_.layout_digest.Bytes());
+  request.set_codec(std::string(options_.codec->name));
+  request.set_element_count(contribution.element_count);
+  request.set_contribution_bytes(contribution.encoded.size());
+  request.set_chunk_bytes(static_cast<uint32_t>(options_.chunk_bytes));
+  request.mutable_contribution_digest()->set_value(contribution.digest.Bytes());
+  request.set_weight(options_.weight);
+  return request;
+}
+
+v1::UploadRequest ContributionStore::Chunk(int64_t round, int fragment, uint32_t chunk) const {
+  const Contribution& contribution = contributions_.at({round, fragment});
+  v1::UploadRequest request = Query(round, fragment);
+  request.set_chunk_index(chunk);
+  request.set_payload(contribution.encoded.substr(chunk * options_.chunk_bytes, options_.chunk_bytes));
+  request.set_crc32c(contribution.chunk_crcs.at(chunk).value);
+  return request;
+}
+
+}  // namespace diloco

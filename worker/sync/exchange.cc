@@ -1,0 +1,115 @@
+#include "worker/sync/exchange.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+#include "common/base/status_macros.h"
+
+namespace diloco {
+namespace {
+
+// How late an interrupt is noticed in a wait.
+constexpr absl::Duration kWaitSlice = absl::Milliseconds(100);
+
+}  // namespace
+
+int64_t StagedBoundary::version() const {
+  int64_t oldest = published;
+  for (const auto& fragment : fragments) {
+    oldest = std::min(oldest, fragment->version);
+  }
+  return oldest;
+}
+
+Exchange::Exchange(Options options, const Clock* clock)
+    : options_(std::move(options)), clock_(clock), heard_at_(clock->Now()) {}
+
+absl::Status Exchange::CheckLocked() const {
+  if (options_.interrupt != nullptr && options_.interrupt->load(std::memory_order_relaxed)) {
+    return absl::CancelledError("interrupted");
+  }
+  return failure_;
+}
+
+absl::Status Exchange::Check() const {
+  MutexLock lock(&mutex_);
+  return CheckLocked();
+}
+
+absl::Status Exchange::CheckHope() {
+  MutexLock lock(&mutex_);
+  return CheckHopeLocked();
+}
+
+absl::Status Exchange::CheckHopeLocked() {
+  DILOCO_RETURN_IF_ERROR(CheckLocked());
+  if (clock_->Now() - heard_at_ >= options_.give_up_after) {
+    failure_ = absl::UnavailableError(
+        absl::StrFormat("no word from the coordinator at %s for %s; check that it runs and that the network carries it",
+                        options_.coordinator, absl::FormatDuration(options_.give_up_after)));
+  }
+  return failure_;
+}
+
+void Exchange::WaitALittle() { changed_.WaitUntil(&mutex_, ToSteady(clock_->Now() + kWaitSlice)); }
+
+absl::StatusOr<Exchange::Taken> Exchange::Take(int64_t round, int64_t required) {
+  MutexLock lock(&mutex_);
+  Taken taken;
+  const MonotonicTime start = clock_->Now();
+  while (!boundary_ || boundary_->round != round || boundary_->version() < required) {
+    DILOCO_RETURN_IF_ERROR(CheckHopeLocked());
+    taken.waited = true;
+    WaitALittle();
+  }
+  DILOCO_RETURN_IF_ERROR(CheckLocked());
+  taken.boundary = *boundary_;
+  taken.wait = taken.waited ? clock_->Now() - start : absl::ZeroDuration();
+  return taken;
+}
+
+absl::Status Exchange::AwaitEnd() {
+  MutexLock lock(&mutex_);
+  while (!ended_) {
+    DILOCO_RETURN_IF_ERROR(CheckHopeLocked());
+    WaitALittle();
+  }
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const ConsensusCopy> Exchange::TakeConsensusCopy() {
+  MutexLock lock(&mutex_);
+  return std::exchange(copy_, nullptr);
+}
+
+void Exchange::Publish(StagedBoundary boundary) {
+  MutexLock lock(&mutex_);
+  boundary_ = std::move(boundary);
+  changed_.NotifyAll();
+}
+
+void Exchange::PublishConsensusCopy(std::shared_ptr<const ConsensusCopy> copy) {
+  MutexLock lock(&mutex_);
+  copy_ = std::move(copy);
+}
+
+void Exchange::PublishEnd() {
+  MutexLock lock(&mutex_);
+  ended_ = true;
+  changed_.NotifyAll();
+}
+
+void Exchange::Fail(absl::Status status) {
+  MutexLock lock(&mutex_);
+  failure_.Update(status);
+  changed_.NotifyAll();
+}
+
+void Exchange::NoteContact() {
+  MutexLock lock(&mutex_);
+  heard_at_ = clock_->Now();
+}
+
+}  // namespace diloco

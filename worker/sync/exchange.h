@@ -1,0 +1,103 @@
+// What the training thread and the sync thread give each other. The training thread takes what is staged for a boundary
+// and waits here if it is not there yet; the sync thread publishes. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+#include "worker/outer/fragment_outer.h"
+
+namespace diloco {
+
+// In place of a round: training has not begun, and what is staged is the consensus itself.
+inline constexpr int64_t kBeforeTraining = -1;
+
+// Everything that the boundary of `round` needs.
+struct StagedBoundary {
+  int64_t round = kBeforeTraining;
+  std::vector<std::shared_ptr<const FragmentOuter::Staged>> fragments;
+  // Newest version that every fragment has received.
+  int64_t published = 0;
+
+  // Oldest version in it.
+  int64_t version() const;
+};
+
+// The consensus at one version, all fragments, for evaluation. Shapes: parameters [layout.element_count()].
+struct ConsensusCopy {
+  int64_t version = 0;
+  std::vector<float> parameters;
+};
+
+class Exchange {
+ public:
+  struct Options {
+    std::string coordinator;                           // Address, for messages.
+    absl::Duration give_up_after = absl::Minutes(30);  // Without a word from the coordinator.
+    const std::atomic<bool>* interrupt = nullptr;      // Set: waits end with kCancelled. May be null.
+  };
+  // `clock` outlives the object.
+  Exchange(Options options, const Clock* clock);
+
+  // ---- The training thread ----
+
+  struct Taken {
+    StagedBoundary boundary;
+    bool waited = false;  // It was not there yet.
+    absl::Duration wait;
+  };
+  // What is staged for the boundary of `round`, once that holds `required` applied global deltas.
+  // Errors: kCancelled when interrupted, kUnavailable when the coordinator is silent for too long, or as Fail said.
+  absl::StatusOr<Taken> Take(int64_t round, int64_t required);
+
+  // Waits until the run has ended and everything is applied. Errors: as above.
+  absl::Status AwaitEnd();
+
+  // The newest copy of the consensus that is to be evaluated; null when there is none since the last call.
+  std::shared_ptr<const ConsensusCopy> TakeConsensusCopy();
+
+  // Not OK when training has to stop: interrupted or failed.
+  absl::Status Check() const;
+  // Check for whoever waits for the coordinator: also not OK when it is silent for too long.
+  absl::Status CheckHope();
+
+  // ---- The sync thread and the control thread ----
+
+  void Publish(StagedBoundary boundary);
+  // True: copies of the consensus are wanted when it crosses a multiple of eval.every, and at the end.
+  void SetEvaluator(bool evaluator) { evaluator_.store(evaluator, std::memory_order_relaxed); }
+  bool evaluator() const { return evaluator_.load(std::memory_order_relaxed); }
+  void PublishConsensusCopy(std::shared_ptr<const ConsensusCopy> copy);
+  void PublishEnd();
+  // Ends all waits with this error; the first one counts.
+  void Fail(absl::Status status);
+  // The coordinator was heard.
+  void NoteContact();
+
+ private:
+  absl::Status CheckLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckHopeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WaitALittle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  const Clock* const clock_;
+  std::atomic<bool> evaluator_ = false;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::optional<StagedBoundary> boundary_ ABSL_GUARDED_BY(mutex_);  // Nothing before the first Publish.
+  std::shared_ptr<const ConsensusCopy> copy_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  MonotonicTime heard_at_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace diloco

@@ -1,0 +1,177 @@
+// PURE apart from the Exchange it publishes to: everything that the sync thread decides. Outer gradients, messages and
+// time come in as events; the network is behind an interface. Not thread-safe: the sync thread owns it.
+//
+//   outer gradient -> encode, keep, upload until settled
+//   snapshot       -> consensus of each fragment
+//   global deltas  -> assemble, check, hold back, apply as the boundary in progress allows, stage for it
+//   end record     -> apply everything, check the final digests
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "common/base/clock.h"
+#include "common/config/run_config.h"
+#include "common/layout/layout.h"
+#include "diloco/v1/worker.pb.h"
+#include "worker/client/delta_assembler.h"
+#include "worker/client/download_machine.h"
+#include "worker/client/snapshot_assembler.h"
+#include "worker/client/upload_machine.h"
+#include "worker/client/worker_status.h"
+#include "worker/outer/schedule.h"
+#include "worker/sync/contribution_store.h"
+#include "worker/sync/exchange.h"
+#include "worker/sync/fragment_sync.h"
+
+namespace diloco {
+
+// ---- Events ----
+
+// From the training thread, rounds ascending: the outer gradient of a boundary, [layout.element_count()], and the
+// lambda of each fragment as it was staged.
+struct OuterGradientTaken {
+  int64_t round = 0;
+  std::vector<float> outer_gradient;
+  std::vector<float> lambdas;
+};
+// There is none for this round.
+struct RoundAbstained {
+  int64_t round = 0;
+  std::string reason;
+};
+// The next boundary is that of `round`; `run.rounds`: there is none. The first one begins training.
+struct TrainingAdvanced {
+  int64_t round = 0;
+};
+// From the network.
+struct UploadReplied {
+  int stream = 0;
+  uint64_t call = 0;
+  v1::UploadResponse response;
+};
+struct SnapshotItemRead {
+  uint64_t call = 0;
+  v1::FetchSnapshotResponse item;
+};
+struct SubscriptionItemRead {
+  uint64_t call = 0;
+  v1::SubscribeResponse item;
+};
+struct DownloadFinished {
+  uint64_t call = 0;
+  absl::Status status;
+};
+
+using SyncEvent = std::variant<OuterGradientTaken, RoundAbstained, TrainingAdvanced, UploadReplied, UploadWritten,
+                               UploadClosed, SnapshotItemRead, SubscriptionItemRead, DownloadFinished>;
+
+// What the sync thread asks of the network. Each call answers with events. At most one Send a stream is outstanding.
+class SyncNetwork {
+ public:
+  virtual ~SyncNetwork() = default;
+  virtual void OpenUpload(int stream, uint64_t call) = 0;
+  virtual void CancelUpload(int stream, uint64_t call) = 0;
+  virtual void Send(int stream, v1::UploadRequest request) = 0;
+  virtual void FetchSnapshot(uint64_t call, v1::FetchSnapshotRequest request) = 0;
+  virtual void OpenSubscription(uint64_t call, v1::SubscribeRequest request) = 0;
+  // The last message of the download has been dealt with; the next may be read.
+  virtual void ReadNext(uint64_t call) = 0;
+  virtual void CancelDownload(uint64_t call) = 0;
+};
+
+// Version of a fragment's consensus and its digest, each time it changes.
+using ConsensusObserver = std::function<void(int fragment, int64_t version, const Digest& digest)>;
+
+class SyncCore {
+ public:
+  struct Options {
+    std::string worker_id;
+    uint64_t incarnation = 0;
+    int64_t first_round = 0;            // From JoinResponse.
+    uint64_t chunk_bytes = 0;           // At most; kMaxChunkBytes but for tests.
+    UploadMachine::Options upload;      // streams and bytes_per_second are the run's.
+    DownloadMachine::Options download;  // fragments are the layout's.
+    ConsensusObserver on_consensus;     // May be empty.
+  };
+
+  // The pointers outlive the object.
+  SyncCore(Options options, const RunConfig* config, const Layout* layout, Exchange* exchange, StatusBoard* board,
+           SyncNetwork* network);
+
+  // Errors: the worker cannot go on; the exchange has been told.
+  absl::Status Handle(SyncEvent event, MonotonicTime now);
+  // To be called when next_wake() has come.
+  absl::Status HandleTime(MonotonicTime now);
+  std::optional<MonotonicTime> next_wake() const;
+
+ private:
+  absl::Status On(OuterGradientTaken event);
+  absl::Status On(const RoundAbstained& event);
+  absl::Status On(const TrainingAdvanced& event);
+  absl::Status On(const UploadReplied& event);
+  absl::Status On(const UploadWritten& event);
+  absl::Status On(const UploadClosed& event);
+  absl::Status On(const SnapshotItemRead& event);
+  absl::Status On(const SubscriptionItemRead& event);
+  absl::Status On(const DownloadFinished& event);
+
+  absl::Status TakeSnapshot(uint64_t call);
+  void Adopt(Snapshot snapshot);
+  absl::Status TakeCommit(uint64_t call, const v1::GlobalDeltaCommit& commit);
+  absl::Status TakeEnd(uint64_t call, const v1::EndRecord& end);
+  // Asks again for what was damaged, or gives up on what asking again would not change.
+  absl::Status Damaged(uint64_t call, const absl::Status& status);
+  void Settle(int64_t round, int fragment);
+  void SettleOwn(const v1::SettledContribution& settled);
+
+  absl::Status ApplyAllowed();
+  int64_t Allowed(const FragmentSync& fragment) const;
+  int64_t Published() const;
+  std::optional<int64_t> CommonVersion() const;
+  void MaybeCopyConsensus(bool at_end);
+  void Announce(int fragment);
+  FragmentOuter::Staged Stage(const FragmentSync& fragment) const;
+  void PublishBoundary();
+  absl::Status MaybeFinish();
+  void ReportStatus();
+
+  void Upload(const UploadEvent& event);
+  void Download(const DownloadEvent& event);
+
+  const Options options_;
+  const RunConfig& config_;
+  const Layout& layout_;
+  Exchange* const exchange_;
+  StatusBoard* const board_;
+  SyncNetwork* const network_;
+
+  Schedule schedule_;
+  const Codec* downlink_;
+  ContributionStore store_;
+  UploadMachine upload_;
+  DownloadMachine download_;
+  std::vector<DeltaAssembler> assemblers_;
+  std::optional<SnapshotAssembler> snapshot_;
+  std::vector<FragmentSync> fragments_;  // Empty before the first snapshot.
+
+  StagedBoundary boundary_;  // Its round: the boundary that the training thread takes next.
+  std::set<int> unstaged_;   // Fragments that changed since they were staged.
+  std::optional<v1::EndRecord> end_;
+  bool finished_ = false;
+  int64_t copied_version_ = 0;
+  uint64_t uploaded_bytes_ = 0;
+  uint64_t downloaded_bytes_ = 0;
+  std::vector<RoundAbstention> abstentions_;
+  MonotonicTime now_;
+};
+
+}  // namespace diloco
