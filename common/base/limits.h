@@ -40,6 +40,12 @@ inline constexpr size_t kMaxSubscriberQueueBytes = size_t{1} << 30;
 inline constexpr size_t kMaxDriverQueue = 65536;
 // Largest rounds.snapshot_every: global deltas since the snapshot before the newest stay in memory for subscribers.
 inline constexpr int kMaxSnapshotEvery = 64;
+// Chunks of one upload stream that are taken in and not answered yet; the rest waits in the peer's flow control.
+inline constexpr int kMaxUploadsInFlight = 4;
+// Initial parameters that a seeder sends, assembled in memory.
+inline constexpr uint64_t kMaxSeedBytes = uint64_t{64} << 30;
+// Threads that read snapshots for joiners.
+inline constexpr int kSnapshotReaders = 2;
 // Evaluations kept for status, and in one heartbeat.
 inline constexpr int kMaxEvaluations = 64;
 inline constexpr int kMaxEvaluationsPerHeartbeat = 16;
@@ -47,5 +53,7 @@ inline constexpr int kMaxEvaluationsPerHeartbeat = 16;
 // Deadline of each unary call, and of a stream that makes no progress.
 inline constexpr absl::Duration kCallDeadline = absl::Seconds(20);
 inline constexpr absl::Duration kStreamProgressDeadline = absl::Seconds(60);
+// From the signal to stop until calls that are still open are cancelled.
+inline constexpr absl::Duration kDrainDeadline = absl::Seconds(10);
 
 }  // namespace diloco

@@ -36,11 +36,7 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry& registry)
 }
 
 void WorkerMetrics::Report(const v1::WorkerProgress& progress) {
-  if (!reported_) {
-    reported_ = true;
-    first_step_ = progress.step();
-  }
-  RaiseTo(inner_steps, static_cast<double>(progress.step() - first_step_));
+  RaiseTo(inner_steps, static_cast<double>(progress.session_steps()));
   RaiseTo(tokens, static_cast<double>(progress.tokens()));
   tokens_per_second.Set(progress.tokens_per_second());
   train_loss.Set(progress.loss());

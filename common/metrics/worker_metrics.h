@@ -37,11 +37,6 @@ struct WorkerMetrics {
   prometheus::Gauge& evaluation_version;
   prometheus::Histogram& checkpoint_write_duration_seconds;
   prometheus::Gauge& checkpoint_last_success_timestamp_seconds;
-
- private:
-  // A resumed worker's step is not 0 at first: steps of earlier processes are not counted again.
-  bool reported_ = false;
-  int64_t first_step_ = 0;
 };
 
 }  // namespace diloco

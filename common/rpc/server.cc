@@ -4,8 +4,12 @@
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/impl/server_builder_option.h>
+#include <grpcpp/impl/server_builder_plugin.h>
 #include <grpcpp/resource_quota.h>
 #include <spdlog/spdlog.h>
+
+#include <string>
 
 #include "absl/strings/str_format.h"
 
@@ -23,24 +27,32 @@ constexpr size_t kTransportBytes = size_t{2} << 30;
 // Calls that one connection may have open.
 constexpr int kMaxCallsPerConnection = 64;
 
+// Linking the reflection library puts its plugin into every server; this takes it out again.
+class WithoutReflection final : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments*) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins) override {
+    std::erase_if(*plugins, [](const auto& plugin) { return plugin->name() == "proto_server_reflection"; });
+  }
+};
+
 int Milliseconds(absl::Duration duration) { return static_cast<int>(absl::ToInt64Milliseconds(duration)); }
 
 }  // namespace
 
 absl::StatusOr<RpcServer> StartRpcServer(std::string_view what, const RpcServerOptions& options,
-                                         const std::vector<grpc::Service*>& services) {
+                                         const std::vector<NamedService>& services) {
   RpcServer result;
   DILOCO_ASSIGN_OR_RETURN(result.address, ResolveListenAddress(what, options.address));
   DILOCO_RETURN_IF_ERROR(ProbeListenAddress(what, result.address));
 
-  // Both are settings of the process, read when a server is built; reflection cannot be turned off again.
   grpc::EnableDefaultHealthCheckService(true);
-  if (options.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
+  if (!options.reflection) builder.SetOption(std::make_unique<WithoutReflection>());
   int port = 0;
   builder.AddListeningPort(result.address.ToString(), grpc::InsecureServerCredentials(), &port);
-  for (grpc::Service* service : services) builder.RegisterService(service);
+  for (const NamedService& service : services) builder.RegisterService(service.service);
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.SetMaxSendMessageSize(kMaxMessageBytes);
   builder.SetResourceQuota(grpc::ResourceQuota("diloco").Resize(kTransportBytes));
@@ -57,7 +69,17 @@ absl::StatusOr<RpcServer> StartRpcServer(std::string_view what, const RpcServerO
     return absl::AlreadyExistsError(absl::StrFormat("%s %s: the port is in use", what, result.address.ToString()));
   }
   result.address.port = port;
+  for (const NamedService& service : services) {
+    result.server->GetHealthCheckService()->SetServingStatus(std::string(service.name), true);
+  }
   return result;
+}
+
+void StopRpcServer(grpc::Server* server, absl::Duration deadline) {
+  server->GetHealthCheckService()->Shutdown();
+  server->Shutdown(
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(Milliseconds(deadline), GPR_TIMESPAN)));
+  server->Wait();
 }
 
 void RouteGrpcLog() {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 #include "common/net/host_port.h"
 
@@ -17,6 +18,11 @@ namespace diloco {
 struct RpcServerOptions {
   HostPort address;         // Port 0: any free one.
   bool reflection = false;  // Standard server reflection, for tools such as grpcurl.
+};
+
+struct NamedService {
+  std::string_view name;  // As the health service reports it: v1::WorkerService::service_full_name().
+  grpc::Service* service = nullptr;
 };
 
 struct RpcServer {
@@ -28,7 +34,11 @@ struct RpcServer {
 // SERVING, and so is "". Message sizes, keepalive and memory are bounded; a port in use is an error. Errors: as
 // ResolveListenAddress and ProbeListenAddress, for `what`.
 absl::StatusOr<RpcServer> StartRpcServer(std::string_view what, const RpcServerOptions& options,
-                                         const std::vector<grpc::Service*>& services);
+                                         const std::vector<NamedService>& services);
+
+// Reports NOT_SERVING, takes no new calls, gives open ones `deadline` to end and then cancels them. When it returns, no
+// code of a service runs any more.
+void StopRpcServer(grpc::Server* server, absl::Duration deadline);
 
 // gRPC writes its own log lines into ours, as debug. Once, at the start of a program.
 void RouteGrpcLog();

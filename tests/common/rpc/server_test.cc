@@ -29,8 +29,10 @@ class EchoService final : public v1::AdminService::Service {
   }
 };
 
+NamedService Named(EchoService* service) { return {v1::AdminService::service_full_name(), service}; }
+
 RpcServer StartOrDie(EchoService* service, int port = 0) {
-  absl::StatusOr<RpcServer> server = StartRpcServer("--listen", {.address = {"127.0.0.1", port}}, {service});
+  absl::StatusOr<RpcServer> server = StartRpcServer("--listen", {.address = {"127.0.0.1", port}}, {Named(service)});
   EXPECT_TRUE(server.ok()) << server.status();
   return server.ok() ? *std::move(server) : RpcServer();
 }
@@ -52,7 +54,7 @@ TEST(RpcServerTest, ATakenPortIsAnErrorThatNamesIt) {
   const RpcServer first = StartOrDie(&service);
   EchoService other;
   const absl::StatusOr<RpcServer> second =
-      StartRpcServer("--listen", {.address = {"127.0.0.1", first.address.port}}, {&other});
+      StartRpcServer("--listen", {.address = {"127.0.0.1", first.address.port}}, {Named(&other)});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("--listen " + first.address.ToString()));
 }
@@ -89,7 +91,7 @@ TEST(RpcServerTest, AProxyInTheEnvironmentIsNotUsed) {
 
 TEST(RpcServerTest, ListensOnANameToo) {
   EchoService service;
-  absl::StatusOr<RpcServer> server = StartRpcServer("--listen", {.address = {"localhost", 0}}, {&service});
+  absl::StatusOr<RpcServer> server = StartRpcServer("--listen", {.address = {"localhost", 0}}, {Named(&service)});
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_NE(server->address.port, 0);
   EXPECT_TRUE(Call(MakeChannel(server->address.ToString())).ok());
