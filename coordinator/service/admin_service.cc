@@ -1,0 +1,43 @@
+#include "coordinator/service/admin_service.h"
+
+#include "coordinator/service/checks.h"
+#include "coordinator/service/unary.h"
+
+namespace diloco {
+
+grpc::ServerUnaryReactor* AdminServiceImpl::GetStatus(grpc::CallbackServerContext* context,
+                                                      const v1::GetStatusRequest* request,
+                                                      v1::GetStatusResponse* response) {
+  return AnswerCall(world_, Method::kGetStatus, context, *request, CheckAdminForm(*request), response,
+                    &Driver::GetStatus);
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::ListRounds(grpc::CallbackServerContext* context,
+                                                       const v1::ListRoundsRequest* request,
+                                                       v1::ListRoundsResponse* response) {
+  return AnswerCall(world_, Method::kListRounds, context, *request, CheckAdminForm(*request), response,
+                    &Driver::ListRounds);
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::DescribeRound(grpc::CallbackServerContext* context,
+                                                          const v1::DescribeRoundRequest* request,
+                                                          v1::DescribeRoundResponse* response) {
+  return AnswerCall(world_, Method::kDescribeRound, context, *request, CheckAdminForm(*request), response,
+                    &Driver::DescribeRound);
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::ListWorkers(grpc::CallbackServerContext* context,
+                                                        const v1::ListWorkersRequest* request,
+                                                        v1::ListWorkersResponse* response) {
+  return AnswerCall(world_, Method::kListWorkers, context, *request, CheckAdminForm(*request), response,
+                    &Driver::ListWorkers);
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::SaveCheckpoint(grpc::CallbackServerContext* context,
+                                                           const v1::SaveCheckpointRequest* request,
+                                                           v1::SaveCheckpointResponse* response) {
+  return AnswerCall(world_, Method::kSaveCheckpoint, context, *request, CheckAdminForm(*request), response,
+                    &Driver::SaveCheckpoint);
+}
+
+}  // namespace diloco

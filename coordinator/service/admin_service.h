@@ -1,0 +1,29 @@
+// v1::AdminService over the driver: decode, check, hand on. No state of the run.
+#pragma once
+
+#include "coordinator/service/service_world.h"
+#include "diloco/v1/admin.grpc.pb.h"
+
+namespace diloco {
+
+class AdminServiceImpl final : public v1::AdminService::CallbackService {
+ public:
+  explicit AdminServiceImpl(const ServiceWorld* world) : world_(*world) {}
+
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context, const v1::GetStatusRequest* request,
+                                      v1::GetStatusResponse* response) override;
+  grpc::ServerUnaryReactor* ListRounds(grpc::CallbackServerContext* context, const v1::ListRoundsRequest* request,
+                                       v1::ListRoundsResponse* response) override;
+  grpc::ServerUnaryReactor* DescribeRound(grpc::CallbackServerContext* context, const v1::DescribeRoundRequest* request,
+                                          v1::DescribeRoundResponse* response) override;
+  grpc::ServerUnaryReactor* ListWorkers(grpc::CallbackServerContext* context, const v1::ListWorkersRequest* request,
+                                        v1::ListWorkersResponse* response) override;
+  grpc::ServerUnaryReactor* SaveCheckpoint(grpc::CallbackServerContext* context,
+                                           const v1::SaveCheckpointRequest* request,
+                                           v1::SaveCheckpointResponse* response) override;
+
+ private:
+  const ServiceWorld& world_;
+};
+
+}  // namespace diloco

@@ -1,0 +1,27 @@
+// The calls that the coordinator serves, for metrics.
+#pragma once
+
+#include <cstddef>
+
+namespace diloco {
+
+enum class Method : size_t {
+  kDescribeRun,
+  kJoin,
+  kSession,
+  kUpload,
+  kSubscribe,
+  kFetchSnapshot,
+  kSeed,
+  kGetStatus,
+  kListRounds,
+  kDescribeRound,
+  kListWorkers,
+  kSaveCheckpoint,
+};
+
+inline constexpr const char* kMethodNames[] = {"DescribeRun", "Join",          "Session",     "Upload",
+                                               "Subscribe",   "FetchSnapshot", "Seed",        "GetStatus",
+                                               "ListRounds",  "DescribeRound", "ListWorkers", "SaveCheckpoint"};
+
+}  // namespace diloco

@@ -1,0 +1,78 @@
+#include "coordinator/service/service.h"
+
+#include <atomic>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/rpc/server.h"
+#include "coordinator/driver/thread_pool.h"
+#include "coordinator/service/admin_service.h"
+#include "coordinator/service/service_world.h"
+#include "coordinator/service/worker_service.h"
+
+namespace diloco {
+
+class Service::Impl {
+ public:
+  Impl(ServiceOptions options, Driver* driver, CoordinatorMetrics* metrics, FileSystem* files)
+      : options_(std::move(options)),
+        readers_(kSnapshotReaders),
+        world_{.run_id = options_.run_id,
+               .progress_deadline = options_.progress_deadline,
+               .driver = driver,
+               .metrics = metrics,
+               .files = files,
+               .readers = &readers_,
+               .watchdog = &watchdog_,
+               .streams = &streams_,
+               .seed_open = &seed_open_},
+        worker_service_(&world_),
+        admin_service_(&world_) {}
+
+  ~Impl() { Stop(kDrainDeadline); }
+
+  absl::Status Listen(std::string_view what) {
+    DILOCO_ASSIGN_OR_RETURN(server_,
+                            StartRpcServer(what, {.address = options_.address, .reflection = options_.reflection},
+                                           {{v1::WorkerService::service_full_name(), &worker_service_},
+                                            {v1::AdminService::service_full_name(), &admin_service_}}));
+    return absl::OkStatus();
+  }
+
+  void Stop(absl::Duration drain_deadline) {
+    if (server_.server == nullptr) return;
+    streams_.Drain();
+    StopRpcServer(server_.server.get(), drain_deadline);
+    server_.server.reset();
+  }
+
+  const HostPort& address() const { return server_.address; }
+
+ private:
+  const ServiceOptions options_;
+  ThreadPool readers_;
+  Watchdog watchdog_;
+  StreamSet streams_;
+  std::atomic<bool> seed_open_ = false;
+  const ServiceWorld world_;
+  WorkerServiceImpl worker_service_;
+  AdminServiceImpl admin_service_;
+  RpcServer server_;
+};
+
+absl::StatusOr<std::unique_ptr<Service>> Service::Start(std::string_view what, ServiceOptions options, Driver* driver,
+                                                        CoordinatorMetrics* metrics, FileSystem* files) {
+  auto impl = std::make_unique<Impl>(std::move(options), driver, metrics, files);
+  DILOCO_RETURN_IF_ERROR(impl->Listen(what));
+  return std::unique_ptr<Service>(new Service(std::move(impl)));
+}
+
+Service::Service(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Service::~Service() = default;
+
+const HostPort& Service::address() const { return impl_->address(); }
+
+void Service::Stop(absl::Duration drain_deadline) { impl_->Stop(drain_deadline); }
+
+}  // namespace diloco

@@ -1,0 +1,30 @@
+// What the calls of the service work with. Everything outlives them.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "absl/time/time.h"
+
+#include "common/metrics/coordinator_metrics.h"
+#include "coordinator/driver/driver.h"
+#include "coordinator/driver/executor.h"
+#include "coordinator/service/stream_set.h"
+#include "coordinator/service/watchdog.h"
+#include "coordinator/store/file_system.h"
+
+namespace diloco {
+
+struct ServiceWorld {
+  std::string run_id;
+  absl::Duration progress_deadline;  // A wait for a peer in a transfer.
+  Driver* driver = nullptr;
+  CoordinatorMetrics* metrics = nullptr;
+  FileSystem* files = nullptr;  // OpenForRead only, on `readers`.
+  Executor* readers = nullptr;
+  Watchdog* watchdog = nullptr;
+  StreamSet* streams = nullptr;
+  std::atomic<bool>* seed_open = nullptr;  // One seed is assembled at a time: it is as large as the model.
+};
+
+}  // namespace diloco
