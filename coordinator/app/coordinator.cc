@@ -1,0 +1,215 @@
+#include "coordinator/app/coordinator.h"
+
+#include <prometheus/registry.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+#include "common/base/limits.h"
+#include "common/base/mutex.h"
+#include "common/base/status_macros.h"
+#include "common/config/run_config.h"
+#include "common/http/http_server.h"
+#include "common/log/log.h"
+#include "common/net/listen_address.h"
+#include "coordinator/app/files.h"
+#include "coordinator/app/run_observer.h"
+#include "coordinator/driver/driver.h"
+#include "coordinator/driver/thread_pool.h"
+#include "coordinator/service/method.h"
+#include "coordinator/service/service.h"
+#include "coordinator/store/store.h"
+
+namespace diloco {
+namespace {
+
+// Why the coordinator stops; set once each, waited for by one thread. Thread-safe.
+class StopLatch {
+ public:
+  void Stop(const absl::Status& fatal) {
+    MutexLock lock(&mutex_);
+    if (!stopping_ || fatal_.ok()) fatal_ = fatal;
+    stopping_ = true;
+    changed_.NotifyAll();
+  }
+  absl::Status Wait() {
+    MutexLock lock(&mutex_);
+    while (!stopping_) changed_.Wait(&mutex_);
+    return fatal_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status fatal_ ABSL_GUARDED_BY(mutex_);
+};
+
+std::string Holder() {
+  char host[256] = {};
+  gethostname(host, sizeof(host) - 1);
+  return absl::StrFormat("%s pid %d on %s", kCoordinatorProgram, getpid(), host);
+}
+
+}  // namespace
+
+class Coordinator::Impl {
+ public:
+  explicit Impl(const CoordinatorOptions& options)
+      : options_(options),
+        metrics_(registry_, {.methods = kMethodNames, .phases = kRunPhaseNames, .verdicts = kVerdictNames}),
+        observer_(&metrics_, {.fatal = [this](const absl::Status& status) { latch_.Stop(status); },
+                              .finished =
+                                  [this] {
+                                    if (options_.exit_when_finished) latch_.Stop(absl::OkStatus());
+                                  }}) {}
+
+  ~Impl() { Stop(kDrainDeadline); }
+
+  absl::Status Start() {
+    RemovePortFile(options_.port_file);
+    DILOCO_ASSIGN_OR_RETURN(config_yaml_, ReadConfigFile(options_.config_path));
+    DILOCO_ASSIGN_OR_RETURN(config_, ParseRunConfig(config_yaml_, options_.config_path));
+    // A port in use is said now, before the data folder is touched; it opens when everything is restored.
+    DILOCO_ASSIGN_OR_RETURN(const HostPort address, ResolveListenAddress("--listen", options_.listen));
+    DILOCO_RETURN_IF_ERROR(ProbeListenAddress("--listen", address));
+    DILOCO_RETURN_IF_ERROR(StartHttp());
+    spdlog::info("event=start version={} run={} method={} data_dir={} merge_threads={}", DILOCO_VERSION, config_.run.id,
+                 config_.method, Quoted(options_.data_folder), options_.merge_threads);
+    metrics_.workers_expected.Set(config_.run.workers);
+    DILOCO_RETURN_IF_ERROR(StartDriver());
+    DILOCO_ASSIGN_OR_RETURN(
+        service_,
+        Service::Start("--listen",
+                       {.run_id = config_.run.id, .address = options_.listen, .reflection = options_.reflection},
+                       driver_.get(), &metrics_, PosixFileSystem()));
+    if (!IsLoopback(service_->address().host)) {
+      spdlog::warn("event=plaintext listen={} reason={}", service_->address().ToString(),
+                   Quoted("traffic beyond loopback is neither encrypted nor authenticated"));
+    }
+    const std::string http = http_ == nullptr ? "none" : http_->address().ToString();
+    DILOCO_RETURN_IF_ERROR(WritePortFile(options_.port_file, service_->address().ToString(), http));
+    phase_ = Phase::kReady;
+    spdlog::info("event=ready listen={} http={}", service_->address().ToString(), http);
+    return absl::OkStatus();
+  }
+
+  absl::Status Wait() {
+    const absl::Status fatal = latch_.Wait();
+    // After a fatal error nothing that is under way can become durable.
+    Stop(fatal.ok() ? kDrainDeadline : absl::ZeroDuration());
+    return fatal;
+  }
+
+  void RequestStop() { latch_.Stop(absl::OkStatus()); }
+
+  const HostPort& listen_address() const { return service_->address(); }
+
+ private:
+  enum class Phase { kStarting, kReady, kStopping };
+
+  absl::Status StartHttp() {
+    if (!options_.http.has_value()) return absl::OkStatus();
+    DILOCO_ASSIGN_OR_RETURN(
+        http_, HttpServer::Start("--http", {.address = *options_.http, .registry = &registry_, .ready = [this] {
+                                              return Readiness();
+                                            }}));
+    return absl::OkStatus();
+  }
+
+  absl::Status Readiness() const {
+    switch (phase_.load()) {
+      case Phase::kStarting:
+        return absl::UnavailableError("recovering the data folder");
+      case Phase::kStopping:
+        return absl::UnavailableError("shutting down");
+      case Phase::kReady:
+        break;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status StartDriver() {
+    RecoveredState recovered;
+    DILOCO_ASSIGN_OR_RETURN(
+        store_, Store::Open(PosixFileSystem(), {.folder = options_.data_folder, .holder = Holder()}, &recovered));
+    for (const std::string& warning : recovered.warnings) spdlog::warn("event=recovery text={}", Quoted(warning));
+    disk_ = std::make_unique<ThreadPool>(1);
+    pool_ = std::make_unique<ThreadPool>(options_.merge_threads);
+    DILOCO_ASSIGN_OR_RETURN(driver_, Driver::Create({.config = config_,
+                                                     .config_yaml = config_yaml_,
+                                                     .checkpoint_folder = options_.data_folder + "/checkpoints"},
+                                                    {.clock = &clock_,
+                                                     .files = PosixFileSystem(),
+                                                     .store = store_.get(),
+                                                     .disk = disk_.get(),
+                                                     .pool = pool_.get(),
+                                                     .observer = &observer_},
+                                                    std::move(recovered)));
+    driver_thread_ = std::thread([this] { driver_->Run(); });
+    return absl::OkStatus();
+  }
+
+  // What was started last ends first; whatever is absent was never started, or has ended.
+  void Stop(absl::Duration drain_deadline) {
+    phase_ = Phase::kStopping;
+    if (service_ != nullptr) {
+      spdlog::info("event=stopping");
+      service_->Stop(drain_deadline);
+      RemovePortFile(options_.port_file);
+    }
+    if (driver_thread_.joinable()) {
+      driver_->Shutdown();
+      driver_thread_.join();
+    }
+    // After the driver: its thread may still tell a stream something.
+    const bool was_ready = std::exchange(service_, nullptr) != nullptr;
+    driver_.reset();
+    pool_.reset();
+    disk_.reset();
+    store_.reset();
+    http_.reset();
+    if (was_ready) spdlog::info("event=stopped");
+  }
+
+  const CoordinatorOptions options_;
+  const SteadyClock clock_;
+  std::atomic<Phase> phase_ = Phase::kStarting;
+  StopLatch latch_;
+  prometheus::Registry registry_;
+  CoordinatorMetrics metrics_;
+  RunObserver observer_;
+  std::string config_yaml_;
+  RunConfig config_;
+  std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<ThreadPool> disk_;
+  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<Driver> driver_;
+  std::thread driver_thread_;
+  std::unique_ptr<Service> service_;
+};
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const CoordinatorOptions& options) {
+  auto impl = std::make_unique<Impl>(options);
+  DILOCO_RETURN_IF_ERROR(impl->Start());
+  return std::unique_ptr<Coordinator>(new Coordinator(std::move(impl)));
+}
+
+Coordinator::Coordinator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Coordinator::~Coordinator() = default;
+
+const HostPort& Coordinator::listen_address() const { return impl_->listen_address(); }
+
+absl::Status Coordinator::Wait() { return impl_->Wait(); }
+
+void Coordinator::RequestStop() { impl_->RequestStop(); }
+
+}  // namespace diloco

@@ -1,0 +1,59 @@
+#include "coordinator/app/files.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "absl/strings/str_format.h"
+
+#include "common/base/limits.h"
+#include <nlohmann/json.hpp>
+
+namespace diloco {
+namespace {
+
+absl::Status FileError(const char* flag, const std::string& path, const char* what) {
+  return absl::InvalidArgumentError(absl::StrFormat("%s %s: %s: %s", flag, path, what, std::strerror(errno)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadConfigFile(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return FileError("--config", path, "cannot be opened");
+  std::string text(kMaxConfigBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad() || (file.gcount() == 0 && errno != 0)) return FileError("--config", path, "cannot be read");
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kMaxConfigBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("--config %s: larger than %d bytes; this is no run configuration", path, kMaxConfigBytes));
+  }
+  return text;
+}
+
+absl::Status WritePortFile(const std::string& path, const std::string& listen, const std::string& http) {
+  if (path.empty()) return absl::OkStatus();
+  const nlohmann::json addresses = {
+      {"listen", listen}, {"http", http == "none" ? nlohmann::json() : nlohmann::json(http)}, {"pid", getpid()}};
+  const std::string temporary = absl::StrFormat("%s.%d.tmp", path, getpid());
+  std::ofstream file(temporary);
+  file << addresses.dump() << '\n';
+  file.close();
+  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const absl::Status status = FileError("--port-file", path, "cannot be written");
+    std::remove(temporary.c_str());
+    return status;
+  }
+  return absl::OkStatus();
+}
+
+void RemovePortFile(const std::string& path) {
+  if (!path.empty()) std::remove(path.c_str());
+}
+
+}  // namespace diloco

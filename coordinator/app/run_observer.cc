@@ -1,0 +1,134 @@
+#include "coordinator/app/run_observer.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+
+#include "common/log/log.h"
+
+namespace diloco {
+namespace {
+
+// Wall-clock time, for people: it goes into timestamps and nowhere else.
+double UnixSeconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+void RunObserver::OnPhase(RunPhase phase) {
+  const auto current = static_cast<size_t>(phase);
+  for (size_t i = 0; i < metrics_.run_phase.size(); ++i) metrics_.run_phase[i]->Set(i == current ? 1 : 0);
+  spdlog::info("event=phase phase={}", kRunPhaseNames[current]);
+}
+
+void RunObserver::SetState(const std::string& worker, MemberState state) {
+  members_[worker] = state;
+  const auto count = [this](MemberState wanted) {
+    return static_cast<double>(
+        std::count_if(members_.begin(), members_.end(), [&](const auto& member) { return member.second == wanted; }));
+  };
+  metrics_.workers_alive.Set(count(MemberState::kAlive));
+  metrics_.workers_lost.Set(count(MemberState::kLost));
+  metrics_.workers_left.Set(count(MemberState::kLeft));
+}
+
+void RunObserver::OnWorkerJoined(const std::string& worker, bool returning) {
+  (returning ? metrics_.joins_returning : metrics_.joins_new).Increment();
+  SetState(worker, MemberState::kAlive);
+  spdlog::info("event=worker_joined worker={} returning={}", worker, returning);
+}
+
+void RunObserver::OnWorkerLost(const std::string& worker) {
+  metrics_.worker_losses.Increment();
+  SetState(worker, MemberState::kLost);
+  spdlog::warn("event=worker_lost worker={}", worker);
+}
+
+void RunObserver::OnWorkerLeft(const std::string& worker) {
+  metrics_.RemoveWorker(worker);
+  SetState(worker, MemberState::kLeft);
+  spdlog::info("event=worker_left worker={}", worker);
+}
+
+void RunObserver::OnProgress(const std::string& worker, const v1::WorkerProgress& progress) {
+  metrics_.SetWorker(worker, progress, UnixSeconds());
+  // A lost member is back with its next heartbeat.
+  const auto member = members_.find(worker);
+  if (member == members_.end() || member->second != MemberState::kAlive) SetState(worker, MemberState::kAlive);
+}
+
+void RunObserver::OnEvaluation(const v1::Evaluation& evaluation) {
+  metrics_.evaluation_loss.Set(evaluation.loss());
+  metrics_.evaluation_version.Set(static_cast<double>(evaluation.version()));
+  spdlog::info("event=evaluation version={} loss={:.4f} tokens={} worker={}", evaluation.version(), evaluation.loss(),
+               evaluation.tokens(), evaluation.worker_id());
+}
+
+void RunObserver::OnContribution(const ContributionId& id, Verdict verdict, const std::string& reason) {
+  if (verdict == Verdict::kWanted) return;
+  const size_t index = static_cast<size_t>(verdict) - 1;
+  metrics_.contributions[index]->Increment();
+  const auto level = verdict == Verdict::kRefused ? spdlog::level::warn : spdlog::level::debug;
+  spdlog::log(level, "event=contribution verdict={} worker={} fragment={} round={} reason={}", kVerdictNames[index],
+              id.worker, id.fragment, id.round, Quoted(reason));
+}
+
+void RunObserver::OnChunkReceived(uint64_t payload_bytes) {
+  metrics_.chunks_accepted.Increment();
+  metrics_.received_bytes.Increment(static_cast<double>(payload_bytes));
+}
+
+void RunObserver::OnRoundWaiting(int fragment, int64_t round, const std::string& reason) {
+  spdlog::debug("event=round_waiting fragment={} round={} reason={}", fragment, round, Quoted(reason));
+}
+
+void RunObserver::OnMerged(int fragment, int64_t round, absl::Duration took, double norm) {
+  metrics_.merge_duration_seconds.Observe(absl::ToDoubleSeconds(took));
+  metrics_.average_norm.Set(norm);
+  spdlog::debug("event=round_merged fragment={} round={} seconds={:.3f} norm={:.6g}", fragment, round,
+                absl::ToDoubleSeconds(took), norm);
+}
+
+void RunObserver::OnCommitted(int fragment, int64_t round, absl::Duration since_opened, int merged, int dropped,
+                              const std::string& reason) {
+  metrics_.fragment_rounds.Increment();
+  metrics_.round_duration_seconds.Observe(absl::ToDoubleSeconds(since_opened));
+  metrics_.contributions_merged.Increment(merged);
+  metrics_.contributions_dropped.Increment(dropped);
+  newest_committed_ = std::max(newest_committed_, round);
+  metrics_.round_newest_committed.Set(static_cast<double>(newest_committed_));
+  spdlog::info("event=round_committed fragment={} round={} merged={} dropped={} seconds={:.3f} reason={}", fragment,
+               round, merged, dropped, absl::ToDoubleSeconds(since_opened), Quoted(reason));
+}
+
+void RunObserver::OnPublished(uint64_t payload_bytes, int subscribers) {
+  metrics_.published_bytes.Increment(static_cast<double>(payload_bytes) * subscribers);
+  metrics_.subscribers.Set(subscribers);
+}
+
+void RunObserver::OnSnapshot(int64_t version, absl::Duration took) {
+  metrics_.snapshot_write_duration_seconds.Observe(absl::ToDoubleSeconds(took));
+  metrics_.snapshot_version.Set(static_cast<double>(version));
+  metrics_.snapshot_last_success_timestamp_seconds.Set(UnixSeconds());
+  spdlog::info("event=snapshot version={} seconds={:.3f}", version, absl::ToDoubleSeconds(took));
+}
+
+void RunObserver::OnCheckpoint(int64_t version, const std::string& path) {
+  metrics_.checkpoints.Increment();
+  spdlog::info("event=checkpoint version={} path={}", version, Quoted(path));
+}
+
+void RunObserver::OnFatal(const absl::Status& status) {
+  spdlog::error("event=fatal reason={}", Quoted(status.ToString()));
+  ends_.fatal(status);
+}
+
+void RunObserver::OnRunFinished() {
+  spdlog::info("event=run_finished");
+  ends_.finished();
+}
+
+}  // namespace diloco

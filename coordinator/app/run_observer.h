@@ -1,0 +1,54 @@
+// Turns what the driver tells into metrics and log lines, and remembers what ends the process. Its On... functions are
+// the driver's thread's.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "common/metrics/coordinator_metrics.h"
+#include "coordinator/driver/driver_observer.h"
+
+namespace diloco {
+
+// Label values for CoordinatorMetrics, in the order of their enumerations.
+inline constexpr const char* kRunPhaseNames[] = {"seeding", "waiting_for_workers", "training", "ended"};
+// Without Verdict::kWanted, which is never an answer.
+inline constexpr const char* kVerdictNames[] = {"stored", "settled", "refused", "too_early"};
+
+class RunObserver final : public DriverObserver {
+ public:
+  struct Ends {
+    std::function<void(const absl::Status&)> fatal;
+    std::function<void()> finished;
+  };
+  RunObserver(CoordinatorMetrics* metrics, Ends ends) : metrics_(*metrics), ends_(std::move(ends)) {}
+
+  void OnPhase(RunPhase phase) override;
+  void OnWorkerJoined(const std::string& worker, bool returning) override;
+  void OnWorkerLost(const std::string& worker) override;
+  void OnWorkerLeft(const std::string& worker) override;
+  void OnProgress(const std::string& worker, const v1::WorkerProgress& progress) override;
+  void OnEvaluation(const v1::Evaluation& evaluation) override;
+  void OnContribution(const ContributionId& id, Verdict verdict, const std::string& reason) override;
+  void OnChunkReceived(uint64_t payload_bytes) override;
+  void OnRoundWaiting(int fragment, int64_t round, const std::string& reason) override;
+  void OnMerged(int fragment, int64_t round, absl::Duration took, double norm) override;
+  void OnCommitted(int fragment, int64_t round, absl::Duration since_opened, int merged, int dropped,
+                   const std::string& reason) override;
+  void OnPublished(uint64_t payload_bytes, int subscribers) override;
+  void OnSnapshot(int64_t version, absl::Duration took) override;
+  void OnCheckpoint(int64_t version, const std::string& path) override;
+  void OnFatal(const absl::Status& status) override;
+  void OnRunFinished() override;
+
+ private:
+  void SetState(const std::string& worker, MemberState state);
+
+  CoordinatorMetrics& metrics_;
+  const Ends ends_;
+  std::map<std::string, MemberState> members_;
+  int64_t newest_committed_ = -1;
+};
+
+}  // namespace diloco

@@ -1,0 +1,53 @@
+// diloco-coordinator: averages what the workers of a run send and publishes the averages.
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/base/exit_code.h"
+#include "common/log/log.h"
+#include "common/rpc/server.h"
+#include "coordinator/app/coordinator.h"
+#include "coordinator/app/options.h"
+#include "coordinator/app/stop_signals.h"
+
+namespace diloco {
+namespace {
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "%s: %s\n", kCoordinatorProgram, std::string(status.message()).c_str());
+  return static_cast<int>(ExitCodeFor(status));
+}
+
+[[noreturn]] void ExitInterrupted() {
+  std::_Exit(Fail(
+      absl::CancelledError("interrupted before it was ready, or twice; the data folder is as the last sync left it")));
+}
+
+int Main(int argc, char** argv) {
+  StopSignals signals(ExitInterrupted);
+  const absl::StatusOr<CommandLine> command_line = ParseCommandLine(argc, argv);
+  if (!command_line.ok()) return Fail(command_line.status());
+  if (command_line->text.has_value()) {
+    std::fputs(command_line->text->c_str(), stdout);
+    return static_cast<int>(ExitCode::kOk);
+  }
+  if (const absl::Status status = InitLog(command_line->options.log_level); !status.ok()) return Fail(status);
+  RouteGrpcLog();
+
+  absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Coordinator::Start(command_line->options);
+  if (!coordinator.ok()) return Fail(coordinator.status());
+  signals.Handle([&coordinator] { (*coordinator)->RequestStop(); });
+  const absl::Status fatal = (*coordinator)->Wait();
+  signals.Handle([] {});  // It has stopped.
+  if (fatal.ok()) return static_cast<int>(ExitCode::kOk);
+  Fail(fatal);
+  return static_cast<int>(ExitCode::kFailure);
+}
+
+}  // namespace
+}  // namespace diloco
+
+int main(int argc, char** argv) { return diloco::Main(argc, argv); }

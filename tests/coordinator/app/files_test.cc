@@ -1,0 +1,64 @@
+#include "coordinator/app/files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "common/base/limits.h"
+#include "tests/support/temp_folder.h"
+#include <nlohmann/json.hpp>
+
+namespace diloco {
+namespace {
+
+using ::diloco::testing::TempFolder;
+using ::testing::HasSubstr;
+
+TEST(FilesTest, ReadsAConfigurationWhole) {
+  const TempFolder folder;
+  const std::string text("a: 1\n\0b", 7);
+  EXPECT_EQ(*ReadConfigFile(folder.Write("run.yaml", text)), text);
+  EXPECT_EQ(*ReadConfigFile(folder.Write("empty.yaml", "")), "");
+  EXPECT_EQ(ReadConfigFile(folder.Write("limit.yaml", std::string(kMaxConfigBytes, ' ')))->size(), kMaxConfigBytes);
+}
+
+TEST(FilesTest, NamesAConfigurationThatCannotBeRead) {
+  const TempFolder folder;
+  for (const std::string& path :
+       {folder.File("none.yaml"), folder.path(), folder.Write("large.yaml", std::string(kMaxConfigBytes + 1, ' '))}) {
+    const absl::Status status = ReadConfigFile(path).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << path;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("--config " + path));
+  }
+}
+
+TEST(FilesTest, ThePortFileIsJsonAndLeavesNothingBesideIt) {
+  const TempFolder folder;
+  const std::string path = folder.File("ports.json");
+  ASSERT_TRUE(WritePortFile(path, "127.0.0.1:1", "none").ok());
+  ASSERT_TRUE(WritePortFile(path, "127.0.0.1:1", "127.0.0.1:2").ok());
+  std::ifstream file(path);
+  const nlohmann::json json = nlohmann::json::parse(file);
+  EXPECT_EQ(json["listen"], "127.0.0.1:1");
+  EXPECT_EQ(json["http"], "127.0.0.1:2");
+  int entries = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++entries;
+  EXPECT_EQ(entries, 1);
+  RemovePortFile(path);
+  RemovePortFile(path);
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(FilesTest, APortFileThatCannotBeWrittenIsAnError) {
+  const TempFolder folder;
+  const absl::Status status = WritePortFile(folder.File("no/such/folder.json"), "a", "b");
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--port-file"));
+  EXPECT_TRUE(WritePortFile("", "a", "b").ok());
+}
+
+}  // namespace
+}  // namespace diloco

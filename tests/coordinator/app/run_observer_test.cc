@@ -1,0 +1,107 @@
+#include "coordinator/app/run_observer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
+#include <spdlog/spdlog.h>
+
+#include <string>
+
+#include "common/log/log.h"
+#include "coordinator/service/method.h"
+
+namespace diloco {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::internal::CaptureStderr;
+using testing::internal::GetCapturedStderr;
+
+class RunObserverTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(InitLog("info").ok()); }
+  std::string Scrape() const { return prometheus::TextSerializer().Serialize(registry_.Collect()); }
+
+  prometheus::Registry registry_;
+  CoordinatorMetrics metrics_{registry_,
+                              {.methods = kMethodNames, .phases = kRunPhaseNames, .verdicts = kVerdictNames}};
+  absl::Status fatal_;
+  int finished_ = 0;
+  RunObserver observer_{
+      &metrics_,
+      {.fatal = [this](const absl::Status& status) { fatal_ = status; }, .finished = [this] { ++finished_; }}};
+};
+
+TEST_F(RunObserverTest, ExactlyOnePhaseIsSet) {
+  observer_.OnPhase(RunPhase::kSeeding);
+  observer_.OnPhase(RunPhase::kTraining);
+  const std::string scrape = Scrape();
+  EXPECT_THAT(scrape, HasSubstr("diloco_run_phase{phase=\"seeding\"} 0"));
+  EXPECT_THAT(scrape, HasSubstr("diloco_run_phase{phase=\"training\"} 1"));
+  EXPECT_THAT(scrape, HasSubstr("diloco_run_phase{phase=\"ended\"} 0"));
+}
+
+TEST_F(RunObserverTest, CountsMembersByState) {
+  observer_.OnWorkerJoined("east", false);
+  observer_.OnWorkerJoined("west", false);
+  observer_.OnWorkerJoined("west", true);
+  observer_.OnProgress("restored", {});  // A member since before a restart.
+  observer_.OnWorkerLost("west");
+  EXPECT_EQ(metrics_.workers_alive.Value(), 2);
+  EXPECT_EQ(metrics_.workers_lost.Value(), 1);
+  observer_.OnProgress("west", {});
+  EXPECT_EQ(metrics_.workers_alive.Value(), 3);
+  EXPECT_EQ(metrics_.workers_lost.Value(), 0);
+  observer_.OnWorkerLeft("west");
+  EXPECT_EQ(metrics_.workers_left.Value(), 1);
+  EXPECT_EQ(metrics_.joins_new.Value(), 2);
+  EXPECT_EQ(metrics_.joins_returning.Value(), 1);
+  EXPECT_EQ(metrics_.worker_losses.Value(), 1);
+  EXPECT_THAT(Scrape(), Not(HasSubstr("worker=\"west\"")));
+}
+
+TEST_F(RunObserverTest, EveryVerdictHasItsSeries) {
+  const ContributionId id = {.worker = "east", .fragment = 0, .round = 3};
+  observer_.OnContribution(id, Verdict::kStored, "");
+  observer_.OnContribution(id, Verdict::kStored, "");
+  observer_.OnContribution(id, Verdict::kSettled, "");
+  observer_.OnContribution(id, Verdict::kTooEarly, "");
+  CaptureStderr();
+  observer_.OnContribution(id, Verdict::kRefused, "not finite\nat 3");
+  EXPECT_THAT(GetCapturedStderr(), HasSubstr("level=warning event=contribution verdict=refused worker=east fragment=0 "
+                                             "round=3 reason=\"not finite\\nat 3\"\n"));
+  const std::string scrape = Scrape();
+  EXPECT_THAT(scrape, HasSubstr("diloco_contributions_total{verdict=\"stored\"} 2"));
+  EXPECT_THAT(scrape, HasSubstr("diloco_contributions_total{verdict=\"settled\"} 1"));
+  EXPECT_THAT(scrape, HasSubstr("diloco_contributions_total{verdict=\"refused\"} 1"));
+  EXPECT_THAT(scrape, HasSubstr("diloco_contributions_total{verdict=\"too_early\"} 1"));
+}
+
+TEST_F(RunObserverTest, CommitsCountAndTheNewestRoundNeverFalls) {
+  observer_.OnCommitted(0, 5, absl::Seconds(2), 3, 1, "all present");
+  observer_.OnCommitted(1, 4, absl::Seconds(2), 2, 0, "all present");
+  EXPECT_EQ(metrics_.round_newest_committed.Value(), 5);
+  EXPECT_EQ(metrics_.fragment_rounds.Value(), 2);
+  EXPECT_EQ(metrics_.contributions_merged.Value(), 5);
+  EXPECT_EQ(metrics_.contributions_dropped.Value(), 1);
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_round_duration_seconds_sum 4"));
+}
+
+TEST_F(RunObserverTest, PublishedBytesAreWhatAllSubscribersAreSent) {
+  observer_.OnPublished(100, 3);
+  EXPECT_EQ(metrics_.published_bytes.Value(), 300);
+  EXPECT_EQ(metrics_.subscribers.Value(), 3);
+}
+
+TEST_F(RunObserverTest, HandsOnWhatEndsTheProcess) {
+  observer_.OnRunFinished();
+  EXPECT_EQ(finished_, 1);
+  CaptureStderr();
+  observer_.OnFatal(absl::DataLossError("disk"));
+  EXPECT_THAT(GetCapturedStderr(), HasSubstr("level=error event=fatal"));
+  EXPECT_EQ(fatal_, absl::DataLossError("disk"));
+}
+
+}  // namespace
+}  // namespace diloco
