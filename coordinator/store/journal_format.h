@@ -39,7 +39,8 @@
 //   - an unfinished group has no commit block, or, when it has a torn one, one that is short or zero to the file's end;
 //     it was never acknowledged and is cut;
 //   - anything else that carries the first or the last 8 bytes of a commit block is a commit that was durable and is
-//     damaged now: refused. No change of one byte, nor any within 4080 neighbours, hides both.
+//     damaged now: refused. No change of one byte, nor of any within 4080 neighbours, hides both, unless it leaves
+//     zeros at the very end.
 // Commit blocks lie at block boundaries, so they are found behind records whose lengths can't be trusted; and no block
 // that holds something committed is ever written again.
 //

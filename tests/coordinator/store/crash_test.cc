@@ -116,6 +116,8 @@ TEST(CrashTest, PowerCutAtEveryChangeKeepsWhatWasAcknowledged) {
         const absl::StatusOr<std::unique_ptr<Store>> store = OpenStore(files, recovered);
         ASSERT_TRUE(store.ok()) << store.status();
         ASSERT_NO_FATAL_FAILURE(ExpectAcknowledged(recovered, acknowledged));
+        const std::vector<std::string> names = *files.List(kFolder);
+        for (const std::string& name : names) ASSERT_FALSE(name.ends_with(".tmp")) << name;
         files.Kill();
         ASSERT_NO_FATAL_FAILURE(ExpectGoesOn(files));
       }

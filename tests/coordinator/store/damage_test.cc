@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 
+#include "coordinator/store/journal_format.h"
 #include "coordinator/store/store.h"
 #include "tests/coordinator/store/fault_file_system.h"
 #include "tests/coordinator/store/store_fixture.h"
@@ -33,10 +34,10 @@ struct Opened {
   RecoveredState recovered;
 };
 
-Opened Open(FaultFileSystem& files) {
+Opened Open(FaultFileSystem& files, int snapshots_kept = 2) {
   Opened opened;
-  absl::StatusOr<std::unique_ptr<Store>> store =
-      Store::Open(&files, StoreOptions{.folder = kFolder, .holder = "test"}, &opened.recovered);
+  absl::StatusOr<std::unique_ptr<Store>> store = Store::Open(
+      &files, StoreOptions{.folder = kFolder, .holder = "test", .snapshots_kept = snapshots_kept}, &opened.recovered);
   opened.status = store.status();
   if (store.ok()) opened.store = *std::move(store);
   return opened;
@@ -296,15 +297,34 @@ TEST_F(SnapshotTest, RefusedWhenTheJournalIsGone) {
 
 TEST_F(SnapshotTest, RefusedWhenAJournalInBetweenIsGone) {
   {
-    Opened opened = Open(files_);
+    Opened opened = Open(files_, /*snapshots_kept=*/3);
     Recorder recorder(opened.store.get(), opened.recovered);
     ASSERT_TRUE(recorder.Snapshot(2).ok());
   }
   ASSERT_TRUE(files_.Remove(kJournal2).ok());
+  files_.SetContents(kSnapshot2, "x");
   files_.SetContents("data/snapshot-0000000003", "x");
   const Opened opened = Open(files_);
   EXPECT_TRUE(absl::IsDataLoss(opened.status)) << opened.status;
-  EXPECT_THAT(std::string(opened.status.message()), HasSubstr(kJournal2));
+  EXPECT_THAT(std::string(opened.status.message()), HasSubstr(absl::StrFormat("\"%s\" is missing", kJournal2)));
+}
+
+TEST_F(SnapshotTest, BadOneWithoutItsJournalIsReplaced) {
+  // As when the power went before the new journal had its name, and the snapshot went bad since.
+  ASSERT_TRUE(files_.Remove(kJournal2).ok());
+  files_.SetContents(kSnapshot2, "x");
+  {
+    Opened opened = Open(files_);
+    ASSERT_TRUE(opened.status.ok()) << opened.status;
+    Recorder recorder(opened.store.get(), opened.recovered);
+    ASSERT_TRUE(recorder.Snapshot(1).ok());
+  }
+  EXPECT_FALSE(files_.Exists(kSnapshot2));
+  const Opened opened = Open(files_);
+  ASSERT_TRUE(opened.status.ok()) << opened.status;
+  EXPECT_EQ(opened.recovered.snapshot->version(), 1);
+  EXPECT_EQ(opened.recovered.consensus, MakeConsensus(1));
+  EXPECT_THAT(opened.recovered.warnings, IsEmpty());
 }
 
 TEST_F(SnapshotTest, FilesUnderEachOthersNamesAreRefused) {
@@ -354,6 +374,37 @@ TEST_F(TailTest, BlockInTheWrongPlaceIsRefused) {
   const std::string journal = files_.Contents(kJournal0);
   files_.SetContents(kJournal0, journal + journal.substr(journal.size() - kBlock));
   ExpectRefused(Open(files_), kJournal0, journal.size(), 1);
+}
+
+TEST_F(TailTest, BlockOfAnotherJournalIsRefused) {
+  {
+    Opened opened = Open(files_);
+    Recorder recorder(opened.store.get(), opened.recovered);
+    ASSERT_TRUE(recorder.Snapshot(0).ok());
+    ASSERT_TRUE(recorder.Member(MakeMember("east", 2)).ok());
+  }
+  // The second block of both is a commit that is good by itself.
+  const std::string other = files_.Contents(kJournal1);
+  files_.SetContents(kJournal0, EncodeJournalHeader({}) + other.substr(kBlock, kBlock));
+  ASSERT_TRUE(files_.Remove(kJournal1).ok());
+  ASSERT_TRUE(files_.Remove(kSnapshot1).ok());
+  ExpectRefused(Open(files_), kJournal0, kBlock, 1);
+}
+
+TEST_F(TailTest, RecordsOfAnotherGroupAreRefused) {
+  {
+    Opened opened = Open(files_);
+    Recorder recorder(opened.store.get(), opened.recovered);
+    ASSERT_TRUE(recorder.Snapshot(0).ok());
+    ASSERT_TRUE(recorder.Delta(MakeDelta(0, 0)).ok());
+    ASSERT_TRUE(recorder.Delta(MakeDelta(1, 0)).ok());
+  }
+  // Header, then two groups of a block of records and a commit: the second gets the first one's records.
+  std::string journal = files_.Contents(kJournal1);
+  ASSERT_EQ(journal.size(), 5 * kBlock);
+  journal.replace(3 * kBlock, kBlock, journal, kBlock, kBlock);
+  files_.SetContents(kJournal1, journal);
+  ExpectRefused(Open(files_), kJournal1, 4 * kBlock, 1);
 }
 
 TEST_F(TailTest, GroupsThatDoNotFitTogetherAreRefused) {
