@@ -1,0 +1,41 @@
+// The administrators' plane as plain calls, each with a deadline.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+#include "diloco/v1/admin.grpc.pb.h"
+
+namespace diloco {
+
+// Errors of every call: kUnavailable or kDeadlineExceeded, with the address, when the coordinator cannot be reached
+// within the timeout; else what the service says (see admin.proto). Thread-safe.
+class AdminClient {
+ public:
+  // `address`: HOST:PORT. `run_id`: empty for whatever run the coordinator has. Connects with the first call.
+  AdminClient(std::string address, std::string run_id, absl::Duration timeout);
+
+  absl::StatusOr<v1::GetStatusResponse> GetStatus() const;
+  // `limit`: 0 for the service's default.
+  absl::StatusOr<v1::ListRoundsResponse> ListRounds(uint32_t limit) const;
+  absl::StatusOr<v1::DescribeRoundResponse> DescribeRound(int64_t round) const;
+  absl::StatusOr<v1::ListWorkersResponse> ListWorkers() const;
+  absl::StatusOr<v1::SaveCheckpointResponse> SaveCheckpoint() const;
+
+ private:
+  using Stub = v1::AdminService::StubInterface;
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                                Request request) const;
+
+  const std::string address_;
+  const std::string run_id_;
+  const absl::Duration timeout_;
+  const std::unique_ptr<Stub> stub_;
+};
+
+}  // namespace diloco

@@ -1,0 +1,53 @@
+// What the commands of dilococtl share.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+#include "common/base/clock.h"
+#include "common/base/exit_code.h"
+#include "coordinator/ctl/admin_client.h"
+
+namespace diloco {
+
+struct TerminalSize {
+  int columns = 0;
+  int rows = 0;
+};
+
+// The world of a command, so that tests can stand in for it.
+struct CtlIo {
+  std::function<void(std::string_view)> out;  // Results. Shown at once.
+  std::function<void(std::string_view)> err;  // Messages.
+  // Of what `out` writes to; zeros when that is no terminal. Asked before each redraw.
+  std::function<TerminalSize()> terminal;
+  const Clock* clock = nullptr;
+  std::function<void(absl::Duration)> pause;  // Between two looks of --watch.
+};
+
+enum class OutputFormat { kTable, kJson };
+
+struct CommandContext {
+  const AdminClient& client;
+  OutputFormat format;
+  absl::Duration timeout;
+  const CtlIo& io;
+};
+
+// Each asks once and prints the answer. Errors: those of AdminClient.
+absl::StatusOr<ExitCode> RunStatus(const CommandContext& context);  // kUnhealthy for a run that is held.
+absl::StatusOr<ExitCode> RunRoundList(const CommandContext& context, uint32_t limit);
+absl::StatusOr<ExitCode> RunRoundDescribe(const CommandContext& context, int64_t round);
+absl::StatusOr<ExitCode> RunWorkerList(const CommandContext& context);
+absl::StatusOr<ExitCode> RunCheckpointSave(const CommandContext& context);
+
+// Looks again every `interval` until the run has ended, and prints a summary. On a terminal each look replaces the one
+// before; with kJson each is a line {"status": GetStatusResponse, "workers": ListWorkersResponse} and there is no
+// summary. Errors: those of AdminClient; a coordinator that cannot be reached only after `context.timeout` of it.
+absl::StatusOr<ExitCode> RunStatusWatch(const CommandContext& context, absl::Duration interval);
+
+}  // namespace diloco

@@ -1,0 +1,142 @@
+#include "coordinator/ctl/ctl.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+
+#include "common/base/name.h"
+#include "common/base/status_macros.h"
+#include "common/net/host_port.h"
+#include "coordinator/ctl/table.h"
+#include <CLI/CLI.hpp>
+
+namespace diloco {
+namespace {
+
+constexpr char kDescription[] = R"(Shows and steers a run, by way of its coordinator.
+
+Examples:
+  dilococtl status                                  the run at a glance
+  dilococtl status --watch                          follow it to its end
+  dilococtl --coordinator 10.0.0.5:7070 worker list
+  dilococtl round list                              rounds, newest first
+  dilococtl round describe 42                       why round 42 has not closed
+  dilococtl -o json status | jq .rounds_committed
+  dilococtl checkpoint save                         write the consensus on the coordinator's disk
+)";
+
+constexpr char kFooter[] = R"(
+Exit codes: 0 done, 1 failure, 2 wrong usage, 3 the coordinator cannot be reached, 4 not found, 5 not allowed now,
+6 `status`: the run is held, 130 interrupted.
+JSON is the message of proto/diloco/v1/admin.proto: 64-bit integers are strings, NaN and infinity are null.)";
+
+struct Options {
+  std::string coordinator = "127.0.0.1:7070";
+  std::string run;
+  std::string output = "table";
+  std::string timeout = "10s";
+  std::string interval = "2s";
+  bool watch = false;
+  uint32_t limit = 20;
+  std::string round;
+};
+
+absl::StatusOr<absl::Duration> ParseWait(const std::string& flag, const std::string& text) {
+  absl::Duration duration;
+  if (absl::ParseDuration(text, &duration) && duration >= absl::Milliseconds(10) && duration <= absl::Hours(1)) {
+    return duration;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s %s: use a duration such as 500ms or 10s, 10ms to 1h", flag, text));
+}
+
+absl::StatusOr<int64_t> ParseRound(const std::string& text) {
+  int64_t round = 0;  // Not left to CLI11, which reads a number that is too large as 0.
+  if (absl::SimpleAtoi(text, &round) && round >= 0) return round;
+  return absl::InvalidArgumentError(absl::StrFormat("ROUND %s: use the number of a round, 0 or more", text));
+}
+
+absl::StatusOr<ExitCode> Dispatch(const CLI::App& app, const Options& options, const CtlIo& io) {
+  DILOCO_ASSIGN_OR_RETURN(const HostPort address,
+                          ParseHostPort("--coordinator", options.coordinator, PortZero::kRefuse));
+  if (!options.run.empty()) DILOCO_RETURN_IF_ERROR(ValidateName("--run", options.run));
+  DILOCO_ASSIGN_OR_RETURN(const absl::Duration timeout, ParseWait("--timeout", options.timeout));
+  DILOCO_ASSIGN_OR_RETURN(const absl::Duration interval, ParseWait("--interval", options.interval));
+  const AdminClient client(address.ToString(), options.run, timeout);
+  const CommandContext context{.client = client,
+                               .format = options.output == "json" ? OutputFormat::kJson : OutputFormat::kTable,
+                               .timeout = timeout,
+                               .io = io};
+  if (app.got_subcommand("status")) {
+    return options.watch ? RunStatusWatch(context, interval) : RunStatus(context);
+  }
+  if (app.got_subcommand("worker")) return RunWorkerList(context);
+  if (app.got_subcommand("checkpoint")) return RunCheckpointSave(context);
+  if (app.get_subcommand("round")->got_subcommand("list")) return RunRoundList(context, options.limit);
+  DILOCO_ASSIGN_OR_RETURN(const int64_t round, ParseRound(options.round));
+  return RunRoundDescribe(context, round);
+}
+
+void AddCommands(CLI::App& app, Options& options) {
+  CLI::App* status = app.add_subcommand("status", "The run at a glance");
+  status->add_flag("--watch", options.watch, "Follow the run until it has ended, then sum it up");
+  status->add_option("--interval", options.interval, "Between two looks of --watch")->capture_default_str();
+
+  CLI::App* round = app.add_subcommand("round", "Rounds: list, describe")->require_subcommand(1);
+  CLI::App* list = round->add_subcommand("list", "Rounds, newest first");
+  list->add_option("--limit", options.limit, "At most this many")->check(CLI::Range(1, 1000))->capture_default_str();
+  CLI::App* describe = round->add_subcommand("describe", "One round in full, with the reason why it has not closed");
+  describe->add_option("ROUND", options.round, "Number of the round")
+      ->required()
+      ->check(CLI::Range(int64_t{0}, INT64_MAX));
+
+  CLI::App* worker = app.add_subcommand("worker", "Workers: list")->require_subcommand(1);
+  worker->add_subcommand("list", "Workers and what each reported last");
+
+  CLI::App* checkpoint = app.add_subcommand("checkpoint", "Checkpoints: save")->require_subcommand(1);
+  checkpoint->add_subcommand("save", "Write model.safetensors and run.yaml on the coordinator's disk");
+}
+
+}  // namespace
+
+int RunCtl(int argc, const char* const* argv, const CtlIo& io) {
+  Options options;
+  CLI::App app(kDescription, "dilococtl");
+  app.fallthrough();  // Global flags may follow the command.
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "dilococtl " DILOCO_VERSION);
+  app.add_option("--coordinator", options.coordinator, "Address, HOST:PORT")
+      ->envname("DILOCO_COORDINATOR")
+      ->capture_default_str();
+  app.add_option("--run", options.run, "Id of the run; default: whatever run the coordinator has");
+  app.add_option("-o,--output", options.output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+  app.add_option("--timeout", options.timeout, "Of one call; with --watch also of losing the coordinator")
+      ->capture_default_str();
+  AddCommands(app, options);
+  app.footer(kFooter);  // After the commands, which would inherit it.
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    io.out(app.help());
+    return static_cast<int>(ExitCode::kOk);
+  } catch (const CLI::CallForVersion& version) {
+    io.out(absl::StrFormat("%s\n", version.what()));
+    return static_cast<int>(ExitCode::kOk);
+  } catch (const CLI::ParseError& error) {
+    io.err(absl::StrFormat("dilococtl: %s; see dilococtl --help\n", Printable(error.what())));
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  const absl::StatusOr<ExitCode> code = Dispatch(app, options, io);
+  if (code.ok()) return static_cast<int>(*code);
+  io.err(absl::StrFormat("dilococtl: %s\n", Printable(std::string(code.status().message()))));
+  return static_cast<int>(ExitCodeFor(code.status()));
+}
+
+}  // namespace diloco

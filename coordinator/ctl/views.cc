@@ -1,0 +1,148 @@
+#include "coordinator/ctl/views.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+#include "common/base/digest.h"
+#include "coordinator/ctl/format.h"
+#include "coordinator/ctl/table.h"
+
+namespace diloco {
+namespace {
+
+std::string Count(uint64_t value) { return absl::StrFormat("%d", value); }
+
+std::string RoundState(const v1::RoundSummary& round) { return StateText(round.state()); }
+
+}  // namespace
+
+std::string EvaluationText(const v1::Evaluation& evaluation) {
+  return absl::StrFormat("%s nats a token at version %d", LossText(evaluation.loss()), evaluation.version());
+}
+
+std::optional<std::string> Held(const v1::GetStatusResponse& status) {
+  if (status.state() != v1::RUN_STATE_TRAINING || status.workers_alive() >= status.quorum()) return std::nullopt;
+  return absl::StrFormat("%d workers are alive and a round needs %d; start workers", status.workers_alive(),
+                         status.quorum());
+}
+
+std::string StatusText(const v1::GetStatusResponse& status) {
+  std::vector<std::pair<std::string, std::string>> fields = {
+      {"run", status.run_id()},
+      {"state", absl::StrFormat("%s: %s", StateText(status.state()), status.reason())},
+      {"method", status.method()},
+      {"rounds", absl::StrFormat("%d of %d committed", status.rounds_committed(), status.rounds_total())},
+      {"workers", absl::StrFormat("%d alive, %d expected, %d needed for a round", status.workers_alive(),
+                                  status.workers_expected(), status.quorum())},
+      {"model", status.parameters() == 0
+                    ? "-"
+                    : absl::StrFormat("%d parameters in %d fragments", status.parameters(), status.fragments())},
+      {"held-out loss", status.evaluations().empty() ? "-" : EvaluationText(status.evaluations(0))},
+      {"traffic",
+       absl::StrFormat("%s received, %s sent", HumanBytes(status.received_bytes()), HumanBytes(status.sent_bytes()))},
+      {"snapshot", status.snapshot_version() < 0 ? "-" : absl::StrFormat("version %d", status.snapshot_version())},
+      {"checkpoint", status.checkpoint_path().empty() ? "-" : status.checkpoint_path()},
+      {"coordinator",
+       absl::StrFormat("%s, up %s", status.software_version(), HumanDuration(ToSeconds(status.uptime())))}};
+  return Fields(fields);
+}
+
+std::string RoundListText(const v1::ListRoundsResponse& rounds) {
+  Table table({{"ROUND", Align::kRight},
+               {"STATE"},
+               {"FRAGMENTS", Align::kRight},
+               {"WORKERS", Align::kRight},
+               {"QUORUM", Align::kRight},
+               {"ELAPSED", Align::kRight},
+               {"MERGED", Align::kRight},
+               {"LATE", Align::kRight},
+               {"DROPPED", Align::kRight},
+               {"REASON"}});
+  for (const v1::RoundSummary& round : rounds.rounds()) {
+    table.AddRow({absl::StrFormat("%d", round.round()), RoundState(round),
+                  absl::StrFormat("%d/%d", round.fragments_committed(), round.fragments_total()),
+                  Count(round.workers_present()), Count(round.quorum()), HumanDuration(ToSeconds(round.elapsed())),
+                  Count(round.merged()), Count(round.merged_late()), Count(round.dropped()), round.reason()});
+  }
+  return table.ToString();
+}
+
+std::string RoundText(const v1::DescribeRoundResponse& response) {
+  const v1::RoundSummary& round = response.summary();
+  std::string text =
+      Fields({{"round", absl::StrFormat("%d", round.round())},
+              {"state", absl::StrFormat("%s: %s", RoundState(round), round.reason())},
+              {"elapsed", HumanDuration(ToSeconds(round.elapsed()))},
+              {"workers", absl::StrFormat("%d present, quorum %d", round.workers_present(), round.quorum())},
+              {"contributions", absl::StrFormat("%d merged (%d of them late), %d dropped", round.merged(),
+                                                round.merged_late(), round.dropped())}});
+  Table fragments({{"FRAGMENT", Align::kRight},
+                   {"STATE"},
+                   {"PRESENT"},
+                   {"AWAITED"},
+                   {"ABSTAINED"},
+                   {"AVERAGE NORM", Align::kRight},
+                   {"CONSENSUS VERSION", Align::kRight},
+                   {"CONSENSUS DIGEST"},
+                   {"REASON"}});
+  Table settled(
+      {{"FRAGMENT", Align::kRight}, {"WORKER"}, {"ROUND", Align::kRight}, {"WEIGHT", Align::kRight}, {"SETTLEMENT"}});
+  bool any_settled = false;
+  for (const v1::FragmentRound& fragment : response.fragments()) {
+    const bool has_digest = !fragment.consensus_digest().value().empty();
+    fragments.AddRow({Count(fragment.fragment()), StateText(fragment.state()), absl::StrJoin(fragment.present(), " "),
+                      absl::StrJoin(fragment.awaited(), " "), absl::StrJoin(fragment.abstained(), " "),
+                      absl::StrFormat("%.4g", fragment.average_norm()),
+                      has_digest ? absl::StrFormat("%d", fragment.consensus_version()) : "",
+                      has_digest ? Digest::FromBytes(fragment.consensus_digest().value()).Hex() : "",
+                      fragment.reason()});
+    for (const v1::SettledContribution& line : fragment.settled()) {
+      any_settled = true;
+      settled.AddRow({Count(fragment.fragment()), line.id().worker_id(), absl::StrFormat("%d", line.id().round()),
+                      absl::StrFormat("%g", line.weight()), SettlementText(line.settlement())});
+    }
+  }
+  text += "\n" + fragments.ToString();
+  if (any_settled) text += "\n" + settled.ToString();
+  return text;
+}
+
+std::string WorkerListText(const v1::ListWorkersResponse& workers) {
+  Table table({{"WORKER"},
+               {"STATE"},
+               {"HEARD", Align::kRight},
+               {"PARTICIPATING"},
+               {"EVALUATOR"},
+               {"STEP", Align::kRight},
+               {"ROUND", Align::kRight},
+               {"STALENESS (ROUNDS)", Align::kRight},
+               {"LOSS (NATS)", Align::kRight},
+               {"TOKENS/S", Align::kRight},
+               {"UTILIZATION (%)", Align::kRight},
+               {"BLOCKED (S)", Align::kRight},
+               {"VERSION"}});
+  for (const v1::WorkerSummary& worker : workers.workers()) {
+    const v1::WorkerProgress& progress = worker.progress();
+    const bool reported = worker.has_progress();
+    const auto number = [&](int64_t value) { return reported ? absl::StrFormat("%d", value) : ""; };
+    table.AddRow({worker.worker_id(), StateText(worker.state()),
+                  absl::StrFormat("%s ago", HumanDuration(ToSeconds(worker.last_heard()))),
+                  worker.participating() ? "yes" : "no", worker.evaluator() ? "yes" : "no", number(progress.step()),
+                  number(progress.round()), number(progress.staleness()), reported ? LossText(progress.loss()) : "",
+                  reported ? absl::StrFormat("%.0f", progress.tokens_per_second()) : "",
+                  reported ? UtilizationText(progress) : "",
+                  reported ? absl::StrFormat("%.1f", progress.blocked_seconds()) : "", worker.software_version()});
+  }
+  return table.ToString();
+}
+
+std::string CheckpointText(const v1::SaveCheckpointResponse& checkpoint) {
+  return Fields({{"checkpoint", checkpoint.path()},
+                 {"version", absl::StrFormat("%d", checkpoint.version())},
+                 {"size", HumanBytes(checkpoint.size_bytes())}});
+}
+
+}  // namespace diloco

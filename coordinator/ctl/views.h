@@ -1,0 +1,24 @@
+// What each command prints as a table: message in, text out. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "diloco/v1/admin.pb.h"
+
+namespace diloco {
+
+std::string StatusText(const v1::GetStatusResponse& status);
+
+// Why the run cannot go on without somebody's doing; nothing when it can.
+std::optional<std::string> Held(const v1::GetStatusResponse& status);
+
+std::string RoundListText(const v1::ListRoundsResponse& rounds);
+std::string RoundText(const v1::DescribeRoundResponse& round);
+std::string WorkerListText(const v1::ListWorkersResponse& workers);
+std::string CheckpointText(const v1::SaveCheckpointResponse& checkpoint);
+
+// "2.3456 nats a token at version 10".
+std::string EvaluationText(const v1::Evaluation& evaluation);
+
+}  // namespace diloco

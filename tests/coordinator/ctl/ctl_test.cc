@@ -1,0 +1,176 @@
+// The commands against a service in this process: output, errors, every exit code.
+#include "coordinator/ctl/ctl.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <future>
+#include <string>
+
+#include "coordinator/ctl/views.h"
+#include "tests/coordinator/ctl/fake_admin.h"
+#include <nlohmann/json.hpp>
+
+namespace diloco {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST_F(CtlTest, EachCommandPrintsItsTable) {
+  admin_.status.set_run_id("demo");
+  EXPECT_EQ(Run({"status"}), 0);
+  EXPECT_EQ(out_, StatusText(admin_.status));
+  admin_.rounds.add_rounds()->set_round(7);
+  EXPECT_EQ(Run({"round", "list"}), 0);
+  EXPECT_EQ(out_, RoundListText(admin_.rounds));
+  EXPECT_EQ(admin_.limit, 20u);
+  EXPECT_EQ(Run({"round", "list", "--limit", "1000"}), 0);
+  EXPECT_EQ(admin_.limit, 1000u);
+  admin_.round.mutable_summary()->set_round(42);
+  EXPECT_EQ(Run({"round", "describe", "42"}), 0);
+  EXPECT_EQ(out_, RoundText(admin_.round));
+  EXPECT_EQ(admin_.described, 42);
+  admin_.workers.add_workers()->set_worker_id("east");
+  EXPECT_EQ(Run({"worker", "list"}), 0);
+  EXPECT_EQ(out_, WorkerListText(admin_.workers));
+  admin_.saved.set_path("/c");
+  EXPECT_EQ(Run({"checkpoint", "save"}), 0);
+  EXPECT_EQ(out_, CheckpointText(admin_.saved));
+  EXPECT_EQ(err_, "");
+}
+
+TEST_F(CtlTest, EachCommandPrintsJson) {
+  admin_.status.set_run_id("demo");
+  admin_.workers.add_workers()->mutable_progress()->set_loss(NAN);
+  admin_.saved.set_path("/c");
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"status"}, {"round", "list"}, {"round", "describe", "0"}, {"worker", "list"}, {"checkpoint", "save"}}) {
+    std::vector<std::string> arguments = {"-o", "json"};
+    arguments.insert(arguments.end(), command.begin(), command.end());
+    EXPECT_EQ(Run(arguments), 0);
+    EXPECT_TRUE(nlohmann::json::accept(out_)) << out_;
+    EXPECT_EQ(err_, "");
+  }
+  EXPECT_EQ(Run({"worker", "list", "-o", "json"}), 0) << "global flags may follow";
+  EXPECT_TRUE(nlohmann::json::parse(out_)["workers"][0]["progress"]["loss"].is_null());
+}
+
+TEST_F(CtlTest, NamesTheRun) {
+  EXPECT_EQ(Run({"status"}), 0);
+  EXPECT_EQ(admin_.run_id, "");
+  EXPECT_EQ(Run({"--run", "demo", "worker", "list"}), 0);
+  EXPECT_EQ(admin_.run_id, "demo");
+}
+
+TEST_F(CtlTest, TakesTheAddressFromTheEnvironment) {
+  ::setenv("DILOCO_COORDINATOR", server_.address.ToString().c_str(), 1);
+  EXPECT_EQ(RunAsGiven({"dilococtl", "status"}), 0);
+  ::setenv("DILOCO_COORDINATOR", "127.0.0.1:1", 1);
+  EXPECT_EQ(Run({"status"}), 0) << "the flag goes before the environment";
+  EXPECT_EQ(RunAsGiven({"dilococtl", "status"}), 3);
+  ::unsetenv("DILOCO_COORDINATOR");
+}
+
+TEST_F(CtlTest, HelpAndVersionNeedNoCoordinator) {
+  StopServer();
+  EXPECT_EQ(RunAsGiven({"dilococtl", "--help"}), 0);
+  EXPECT_THAT(out_, StartsWith("Shows and steers a run, by way of its coordinator.\n\nExamples:\n  dilococtl status "));
+  EXPECT_EQ(RunAsGiven({"dilococtl", "round", "describe", "--help"}), 0);
+  EXPECT_THAT(out_, HasSubstr("ROUND"));
+  EXPECT_EQ(RunAsGiven({"dilococtl", "--version"}), 0);
+  EXPECT_EQ(out_, "dilococtl " DILOCO_VERSION "\n");
+}
+
+TEST_F(CtlTest, WrongUsageExitsWithTwo) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"frobnicate"},
+                                             {"round"},
+                                             {"round", "describe"},
+                                             {"round", "describe", "-1"},
+                                             {"round", "describe", "12abc"},
+                                             {"round", "describe", "99999999999999999999"},
+                                             {"round", "list", "--limit", "0"},
+                                             {"round", "list", "--limit", "1001"},
+                                             {"round", "list", "--limit", "4294967297"},
+                                             {"round", "list", "--limit", "99999999999999999999"},
+                                             {"status", "extra"},
+                                             {"status", "--wacth"},
+                                             {"-o", "xml", "status"},
+                                             {"--timeout", "5", "status"},
+                                             {"--timeout", "0s", "status"},
+                                             {"--timeout", "inf", "status"},
+                                             {"status", "--watch", "--interval", "-1s"},
+                                             {"--run", "../up", "status"}}) {
+    EXPECT_EQ(Run(arguments), 2) << testing::PrintToString(arguments);
+    EXPECT_THAT(err_, StartsWith("dilococtl: "));
+    EXPECT_EQ(std::count(err_.begin(), err_.end(), '\n'), 1) << err_;
+    EXPECT_EQ(out_, "");
+  }
+  EXPECT_EQ(RunAsGiven({"dilococtl", "--coordinator", "nowhere", "status"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--coordinator"));
+}
+
+TEST_F(CtlTest, AnUnreachableCoordinatorExitsWithThree) {
+  StopServer();
+  EXPECT_EQ(Run({"status"}), 3);
+  EXPECT_THAT(err_, StartsWith("dilococtl: cannot reach the coordinator at " + server_.address.ToString() + ": "));
+  EXPECT_EQ(out_, "");
+}
+
+TEST_F(CtlTest, ACoordinatorThatDoesNotAnswerExitsWithThree) {
+  std::promise<void> release;
+  admin_.on_status = [released = release.get_future().share()] { released.wait(); };
+  EXPECT_EQ(Run({"--timeout", "50ms", "status"}), 3);
+  EXPECT_THAT(err_, HasSubstr("cannot reach the coordinator at " + server_.address.ToString()));
+  release.set_value();
+}
+
+TEST_F(CtlTest, AProxyInTheEnvironmentIsNotUsed) {
+  ::setenv("http_proxy", "http://127.0.0.1:1", 1);
+  EXPECT_EQ(Run({"status"}), 0) << err_;
+  ::unsetenv("http_proxy");
+}
+
+struct ErrorCase {
+  grpc::StatusCode code;
+  int exit_code;
+};
+
+TEST_F(CtlTest, ErrorsOfTheServiceHaveTheirExitCodes) {
+  for (const auto& [code, exit_code] : {ErrorCase{grpc::StatusCode::NOT_FOUND, 4},
+                                        {grpc::StatusCode::FAILED_PRECONDITION, 5},
+                                        {grpc::StatusCode::INVALID_ARGUMENT, 2},
+                                        {grpc::StatusCode::INTERNAL, 1},
+                                        {grpc::StatusCode::UNIMPLEMENTED, 1},
+                                        {grpc::StatusCode::UNAVAILABLE, 3}}) {
+    admin_.error = grpc::Status(code, "what \x1B[2J is wrong");
+    for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{{"status"},
+                                                                                         {"status", "--watch"},
+                                                                                         {"round", "list"},
+                                                                                         {"round", "describe", "3"},
+                                                                                         {"worker", "list"},
+                                                                                         {"checkpoint", "save"}}) {
+      EXPECT_EQ(Run(command), exit_code) << testing::PrintToString(command);
+      EXPECT_EQ(out_, "");
+      EXPECT_THAT(err_, HasSubstr("what \\x1b[2J is wrong"));
+    }
+  }
+}
+
+TEST_F(CtlTest, AHeldRunExitsWithSix) {
+  admin_.status.set_state(v1::RUN_STATE_TRAINING);
+  admin_.status.set_workers_alive(1);
+  admin_.status.set_quorum(2);
+  EXPECT_EQ(Run({"status"}), 6);
+  EXPECT_EQ(out_, StatusText(admin_.status));
+  EXPECT_EQ(err_, "dilococtl: the run is held: 1 workers are alive and a round needs 2; start workers\n");
+  EXPECT_EQ(Run({"-o", "json", "status"}), 6);
+  EXPECT_TRUE(nlohmann::json::accept(out_));
+}
+
+}  // namespace
+}  // namespace diloco

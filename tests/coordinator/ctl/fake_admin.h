@@ -1,0 +1,116 @@
+// An AdminService that answers what a test tells it to, and dilococtl run against it in this process.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/rpc/server.h"
+#include "coordinator/ctl/ctl.h"
+#include "diloco/v1/admin.grpc.pb.h"
+
+namespace diloco {
+
+// Set the fields before the calls that they answer; the calls come one at a time.
+class FakeAdmin final : public v1::AdminService::Service {
+ public:
+  grpc::Status error;  // Answers every call unless OK.
+  v1::GetStatusResponse status;
+  v1::ListRoundsResponse rounds;
+  v1::DescribeRoundResponse round;
+  v1::ListWorkersResponse workers;
+  v1::SaveCheckpointResponse saved;
+  std::string run_id;  // Of the newest request.
+  uint32_t limit = 0;
+  int64_t described = -1;
+  std::function<void()> on_status;  // Before each GetStatus is answered.
+
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest* request,
+                         v1::GetStatusResponse* response) override {
+    if (on_status) on_status();
+    return Answer(*request, status, response);
+  }
+  grpc::Status ListRounds(grpc::ServerContext*, const v1::ListRoundsRequest* request,
+                          v1::ListRoundsResponse* response) override {
+    limit = request->limit();
+    return Answer(*request, rounds, response);
+  }
+  grpc::Status DescribeRound(grpc::ServerContext*, const v1::DescribeRoundRequest* request,
+                             v1::DescribeRoundResponse* response) override {
+    described = request->round();
+    return Answer(*request, round, response);
+  }
+  grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest* request,
+                           v1::ListWorkersResponse* response) override {
+    return Answer(*request, workers, response);
+  }
+  grpc::Status SaveCheckpoint(grpc::ServerContext*, const v1::SaveCheckpointRequest* request,
+                              v1::SaveCheckpointResponse* response) override {
+    return Answer(*request, saved, response);
+  }
+
+ private:
+  template <typename Request, typename Response>
+  grpc::Status Answer(const Request& request, const Response& prepared, Response* response) {
+    run_id = request.run_id();
+    *response = prepared;
+    return error;
+  }
+};
+
+class ManualClock final : public Clock {
+ public:
+  MonotonicTime Now() const override { return now; }
+  MonotonicTime now;
+};
+
+class CtlTest : public testing::Test {
+ protected:
+  CtlTest() {
+    absl::StatusOr<RpcServer> server = StartRpcServer("--listen", {.address = {"127.0.0.1", 0}}, {&admin_});
+    EXPECT_TRUE(server.ok()) << server.status();
+    if (server.ok()) server_ = *std::move(server);
+  }
+  ~CtlTest() override { StopServer(); }
+
+  void StopServer() {
+    if (server_.server != nullptr) server_.server->Shutdown();
+    server_.server.reset();
+  }
+
+  // The exit code; what was printed is in out_ and err_.
+  int Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"dilococtl", "--coordinator", server_.address.ToString()});
+    return RunAsGiven(arguments);
+  }
+  int RunAsGiven(const std::vector<std::string>& arguments) {
+    std::vector<const char*> argv;
+    for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+    out_.clear();
+    err_.clear();
+    return RunCtl(static_cast<int>(argv.size()), argv.data(),
+                  {.out = [this](std::string_view text) { out_ += text; },
+                   .err = [this](std::string_view text) { err_ += text; },
+                   .terminal = [this] { return terminal_; },
+                   .clock = &clock_,
+                   .pause =
+                       [this](absl::Duration time) {
+                         clock_.now = clock_.now + time;
+                         if (on_pause_) on_pause_();
+                       }});
+  }
+
+  FakeAdmin admin_;
+  RpcServer server_;
+  ManualClock clock_;
+  TerminalSize terminal_;
+  std::function<void()> on_pause_;  // The world goes on while --watch pauses.
+  std::string out_;
+  std::string err_;
+};
+
+}  // namespace diloco
