@@ -1,5 +1,6 @@
 #include "worker/trainer/torch_trainer.h"
 
+#include <dlfcn.h>
 #include <torch/cuda.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -41,6 +42,15 @@ torch::Tensor HostView(absl::Span<float> values) {
   return torch::from_blob(values.data(), {static_cast<int64_t>(values.size())}, torch::kFloat32);
 }
 
+// LibTorch's own setting does not reach an OpenBLAS that was built with threads of its own.
+void SetThreads(int threads) {
+  at::set_num_threads(threads);
+  using Setter = void (*)(int);
+  if (const auto set = reinterpret_cast<Setter>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads")); set != nullptr) {
+    set(threads);
+  }
+}
+
 class TorchTrainer final : public Trainer {
  public:
   TorchTrainer(const RunConfig& config, Batches batches, TorchTrainerOptions options)
@@ -49,7 +59,7 @@ class TorchTrainer final : public Trainer {
         batches_(std::move(batches)),
         options_(std::move(options)),
         device_(options_.device) {
-    at::set_num_threads(options_.threads);
+    SetThreads(options_.threads);
   }
 
   std::vector<TensorSpec> Tensors() const override { return TransformerTensors(model_section_); }

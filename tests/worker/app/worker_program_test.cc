@@ -1,0 +1,174 @@
+// The program itself, without a coordinator: what it says, what it leaves behind and how it exits.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/base/check.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/coordinator_process.h"
+#include "tests/support/process.h"
+
+namespace diloco {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+// A port of loopback that is taken, and refuses connections unless it listens.
+class TakenPort {
+ public:
+  explicit TakenPort(bool listens) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    DILOCO_CHECK(bind(socket_, reinterpret_cast<sockaddr*>(&address), size) == 0);
+    DILOCO_CHECK(!listens || listen(socket_, 1) == 0);
+    DILOCO_CHECK(getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    address_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+  ~TakenPort() { close(socket_); }
+
+  const std::string& address() const { return address_; }
+
+ private:
+  int socket_;
+  std::string address_;
+};
+
+class WorkerProgramTest : public ::testing::Test {
+ protected:
+  testing::Finished Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), testing::Program("diloco-worker"));
+    auto finished = testing::RunProcess(arguments, testing::kPatience);
+    EXPECT_TRUE(finished.ok()) << finished.status();
+    return finished.ok() ? *std::move(finished) : testing::Finished{};
+  }
+
+  // With what is needed, but `flag` as given.
+  testing::Finished RunWith(const std::string& flag, const std::string& value) {
+    std::vector<std::string> arguments;
+    for (const auto& [name, usual] : usual_) {
+      if (name != flag) arguments.insert(arguments.end(), {name, usual});
+    }
+    arguments.insert(arguments.end(), {flag, value});
+    return Run(arguments);
+  }
+
+  // A worker that has started and looks for its coordinator.
+  testing::Process StartWaiting() {
+    std::vector<std::string> arguments = {testing::Program("diloco-worker"), "--http", "127.0.0.1:0", "--port-file",
+                                          port_file_};
+    for (const auto& [name, usual] : usual_) {
+      arguments.insert(arguments.end(), {name, usual});
+    }
+    auto process = testing::Process::Start({.arguments = arguments});
+    EXPECT_TRUE(process.ok()) << process.status();
+    EXPECT_TRUE(testing::WaitForFile(port_file_, testing::kPatience).ok());
+    return *std::move(process);
+  }
+
+  const TakenPort nobody_{/*listens=*/false};
+  const testing::TempFolder folder_;
+  const std::string data_ = folder_.Write("text", "some text to train on");
+  const std::string port_file_ = folder_.File("ports.json");
+  const std::map<std::string, std::string> usual_ = {
+      {"--coordinator", nobody_.address()}, {"--id", "east"}, {"--data", data_}, {"--log-level", "error"}};
+};
+
+// One sentence on stderr, nothing on stdout, and the code.
+#define EXPECT_REFUSED(finished, code, sentence)                                          \
+  do {                                                                                    \
+    const testing::Finished result = (finished);                                          \
+    EXPECT_EQ(result.exit_code, code);                                                    \
+    EXPECT_EQ(result.output, "");                                                         \
+    EXPECT_THAT(result.errors, AllOf(MatchesRegex("diloco-worker: [^\n]*\n"), sentence)); \
+  } while (false)
+
+TEST_F(WorkerProgramTest, WrongFlagsAreUsageErrors) {
+  EXPECT_REFUSED(Run({}), 2, HasSubstr("--coordinator"));
+  EXPECT_REFUSED(Run({"--colour", "red"}), 2, HasSubstr("--colour"));
+  EXPECT_REFUSED(RunWith("--log-level", "loud"), 2, HasSubstr("loud"));
+}
+
+TEST_F(WorkerProgramTest, BadInputsAreFoundBeforeTheCoordinatorIsAsked) {
+  EXPECT_REFUSED(RunWith("--data", "/nowhere/text"), 2, HasSubstr("/nowhere/text"));
+  EXPECT_REFUSED(RunWith("--data", folder_.Write("void", "")), 2, AllOf(HasSubstr("void"), HasSubstr("empty")));
+  EXPECT_REFUSED(RunWith("--held-out", "/nowhere/test"), 2, HasSubstr("/nowhere/test"));
+  EXPECT_REFUSED(RunWith("--device", "cuda:99"), 2, HasSubstr("cuda:99"));
+  EXPECT_REFUSED(RunWith("--device", "abacus"), 2, HasSubstr("abacus"));
+  EXPECT_REFUSED(RunWith("--init", "/nowhere/init"), 2, HasSubstr("/nowhere/init"));
+  EXPECT_REFUSED(RunWith("--init", data_), 2, HasSubstr(data_));
+  EXPECT_REFUSED(RunWith("--port-file", "/nowhere/ports"), 2, HasSubstr("/nowhere/ports"));
+}
+
+TEST_F(WorkerProgramTest, PortInUseIsRefused) {
+  const TakenPort taken(/*listens=*/true);
+  EXPECT_REFUSED(RunWith("--http", taken.address()), 5, AllOf(HasSubstr("--http"), HasSubstr(taken.address())));
+}
+
+TEST_F(WorkerProgramTest, AbsentCoordinatorIsUnreachable) {
+  EXPECT_REFUSED(RunWith("--connect-timeout", "300ms"), 3, HasSubstr(nobody_.address()));
+}
+
+TEST_F(WorkerProgramTest, HelpAndVersionGoToStdout) {
+  const testing::Finished help = Run({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.output, HasSubstr("Examples:"));
+  const testing::Finished version = Run({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_EQ(version.output, "diloco-worker " DILOCO_VERSION "\n");
+  EXPECT_EQ(version.errors, "");
+}
+
+TEST_F(WorkerProgramTest, UnigramPrintsTheLossToBeat) {
+  const std::string training = folder_.Write("training", "aaab");
+  const testing::Finished finished = Run({"unigram", "--data", training, "--held-out", folder_.Write("test", "a")});
+  EXPECT_EQ(finished.exit_code, 0);
+  // ln(260 / 4) = 4.17439.
+  EXPECT_EQ(finished.output, "unigram loss 4.1744 nats a token on 1 held-out tokens\n");
+  EXPECT_REFUSED(Run({"unigram", "--data", training, "--held-out", folder_.Write("void", "")}), 2, HasSubstr("void"));
+}
+
+TEST_F(WorkerProgramTest, ServesItsStateWhileItWaits) {
+  testing::Process process = StartWaiting();
+  const nlohmann::json ports = nlohmann::json::parse(testing::ReadFile(port_file_));
+  EXPECT_EQ(ports["pid"], process.pid());
+  httplib::Client client("http://" + ports["http"].get<std::string>());
+  const auto health = client.Get("/healthz");
+  ASSERT_TRUE(health);
+  EXPECT_EQ(health->status, 200);
+  const auto ready = client.Get("/readyz");
+  ASSERT_TRUE(ready);
+  EXPECT_EQ(ready->status, 503);
+  const auto metrics = client.Get("/metrics");
+  ASSERT_TRUE(metrics);
+  EXPECT_THAT(metrics->body, HasSubstr("\ndiloco_inner_steps_total 0\n"));
+}
+
+TEST_F(WorkerProgramTest, TerminationIsNoFailureAndLeavesNothing) {
+  testing::Process process = StartWaiting();
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.Wait(testing::kPatience).value(), 0);
+  EXPECT_FALSE(std::filesystem::exists(port_file_));
+}
+
+TEST_F(WorkerProgramTest, InterruptHasItsOwnCode) {
+  testing::Process process = StartWaiting();
+  process.Signal(SIGINT);
+  EXPECT_EQ(process.Wait(testing::kPatience).value(), 130);
+  EXPECT_FALSE(std::filesystem::exists(port_file_));
+}
+
+}  // namespace
+}  // namespace diloco
