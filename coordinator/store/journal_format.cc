@@ -83,7 +83,7 @@ std::string EncodeRecordHeader(std::string_view payload) {
   kRecordMagic.copy(header.data(), kRecordMagic.size());
   StoreU32(&header[4], static_cast<uint32_t>(payload.size()));
   StoreU32(&header[8], ComputeCrc32c(payload).value);
-  StoreU32(&header[12], ComputeCrc32c(std::string_view(header).substr(0, 12)).value);
+  StoreU32(&header[12], ComputeCrc32c(std::string_view(header).substr(0, kRecordDigestBytes)).value);
   return header;
 }
 
@@ -91,7 +91,7 @@ bool BeginsLikeRecord(std::string_view bytes) { return bytes.starts_with(kRecord
 
 std::optional<RecordHeader> DecodeRecordHeader(std::string_view bytes) {
   if (bytes.size() < kRecordHeaderBytes || !BeginsLikeRecord(bytes) ||
-      LoadU32(&bytes[12]) != ComputeCrc32c(bytes.substr(0, 12)).value) {
+      LoadU32(&bytes[12]) != ComputeCrc32c(bytes.substr(0, kRecordDigestBytes)).value) {
     return std::nullopt;
   }
   return RecordHeader{LoadU32(&bytes[4]), Crc32c{LoadU32(&bytes[8])}};

@@ -11,7 +11,8 @@
 //
 //   header_crc32c  covers the 12 bytes before it, so a length is trusted only when it is as written
 //   crc32c         of a block covers everything behind it in the block
-//   body_crc32c    covers the record headers of the group, one after the other (they hold the payloads' checksums)
+//   body_crc32c    covers the first 12 bytes of each record header of the group, one after the other: they hold the
+//                  payloads' checksums. (Not header_crc32c: CRC of bytes and their own CRC is the same for all bytes.)
 //   sequence       is the file's own and offset the block's own, so that a block in the wrong place is not taken
 //   previous_*     name the journal before and its size when this one was begun, so that nothing is missing between
 //                  them (both 0 in the first journal)
@@ -67,6 +68,7 @@ namespace diloco {
 inline constexpr uint32_t kStoreFormatVersion = 1;
 inline constexpr size_t kBlockBytes = 4096;
 inline constexpr size_t kRecordHeaderBytes = 16;
+inline constexpr size_t kRecordDigestBytes = 12;  // Of the header: what body_crc32c covers.
 inline constexpr size_t kMaxCommitPayloadBytes = kBlockBytes - 64;
 inline constexpr size_t kMaxRecordBytes = size_t{1} << 30;
 

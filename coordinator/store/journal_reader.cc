@@ -47,7 +47,7 @@ absl::StatusOr<std::string> JournalReader::Read(uint64_t offset, size_t count) c
   return bytes;
 }
 
-absl::StatusOr<bool> JournalReader::ReadRecords(JournalGroup& group, std::string& headers, uint64_t& end,
+absl::StatusOr<bool> JournalReader::ReadRecords(JournalGroup& group, std::string& digests, uint64_t& end,
                                                 Fault& fault) const {
   end = committed_bytes_;
   while (true) {
@@ -68,15 +68,15 @@ absl::StatusOr<bool> JournalReader::ReadRecords(JournalGroup& group, std::string
       return false;
     }
     end += kRecordHeaderBytes + payload.size();
-    headers += bytes;
+    digests.append(bytes, 0, kRecordDigestBytes);
     group.records.push_back(std::move(payload));
   }
 }
 
 absl::StatusOr<bool> JournalReader::ReadGroup(JournalGroup& group, uint64_t& end, Fault& fault) const {
-  std::string headers;
+  std::string digests;
   uint64_t records_end = 0;
-  DILOCO_ASSIGN_OR_RETURN(const bool records_good, ReadRecords(group, headers, records_end, fault));
+  DILOCO_ASSIGN_OR_RETURN(const bool records_good, ReadRecords(group, digests, records_end, fault));
   if (!records_good) return false;
 
   const uint64_t commit_at = RoundUpToBlock(records_end);
@@ -95,7 +95,7 @@ absl::StatusOr<bool> JournalReader::ReadGroup(JournalGroup& group, uint64_t& end
   }
   if (commit->sequence != header_.sequence || commit->offset != commit_at ||
       commit->body_bytes != records_end - committed_bytes_ || commit->body_records != group.records.size() ||
-      commit->body_crc != ComputeCrc32c(headers)) {
+      commit->body_crc != ComputeCrc32c(digests)) {
     fault = {commit_at, "the commit record does not fit the records before it"};
     return false;
   }

@@ -55,7 +55,7 @@ class JournalReader {
   // Up to `count` bytes, fewer at the end of the file.
   absl::StatusOr<std::string> Read(uint64_t offset, size_t count) const;
   // Both return false and fill `fault` when the bytes are not as written.
-  absl::StatusOr<bool> ReadRecords(JournalGroup& group, std::string& headers, uint64_t& end, Fault& fault) const;
+  absl::StatusOr<bool> ReadRecords(JournalGroup& group, std::string& digests, uint64_t& end, Fault& fault) const;
   absl::StatusOr<bool> ReadGroup(JournalGroup& group, uint64_t& end, Fault& fault) const;
   // OK when a crash can have left what lies behind the last good commit.
   absl::Status CheckTailIsTorn(const Fault& fault) const;

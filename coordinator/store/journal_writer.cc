@@ -27,16 +27,16 @@ absl::Status JournalWriter::AppendGroup(GroupKind kind, absl::Span<const std::st
   commit.kind = kind;
   commit.sequence = sequence_;
   commit.payload = std::string(commit_payload);
-  std::string headers;
+  std::string digests;
   for (const std::string_view payload : records) {
     const std::string header = EncodeRecordHeader(payload);
     DILOCO_RETURN_IF_ERROR(file_->Append(header));
     DILOCO_RETURN_IF_ERROR(file_->Append(payload));
     commit.body_bytes += header.size() + payload.size();
-    headers += header;
+    digests.append(header, 0, kRecordDigestBytes);
   }
   commit.body_records = static_cast<uint32_t>(records.size());
-  commit.body_crc = ComputeCrc32c(headers);
+  commit.body_crc = ComputeCrc32c(digests);
   commit.offset = RoundUpToBlock(size_ + commit.body_bytes);
   if (!records.empty()) {
     DILOCO_RETURN_IF_ERROR(file_->Append(std::string(commit.offset - size_ - commit.body_bytes, '\0')));

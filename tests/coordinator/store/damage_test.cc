@@ -131,15 +131,13 @@ TEST_P(JournalTest, ZerosFromEveryByteOnOpenAtTheCommitBefore) {
 }
 
 TEST_P(JournalTest, EveryCommittedByteFlippedIsRefused) {
-  for (const char flip : {'\x01', '\xFF'}) {
-    for (size_t at = 0; at < journal_.size(); ++at) {
-      std::string damaged = journal_;
-      damaged[at] = static_cast<char>(damaged[at] ^ flip);
-      files_.SetContents(kJournal1, damaged);
-      ExpectRefused(Open(files_), kJournal1, at, 2 * kBlock);
-      ASSERT_EQ(files_.Contents(kJournal1), damaged) << "changed although it was refused";
-      if (HasFatalFailure()) FAIL() << "flipped " << at;
-    }
+  for (size_t at = 0; at < journal_.size(); ++at) {
+    std::string damaged = journal_;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
+    files_.SetContents(kJournal1, damaged);
+    ExpectRefused(Open(files_), kJournal1, at, 2 * kBlock);
+    ASSERT_EQ(files_.Contents(kJournal1), damaged) << "changed although it was refused";
+    if (HasFatalFailure()) FAIL() << "flipped " << at;
   }
   files_.SetContents(kJournal1, journal_);
   EXPECT_EQ(Summarise(Open(files_).recovered), after_);
@@ -159,7 +157,7 @@ TEST_P(JournalTest, EveryCommittedByteZeroedIsRefused) {
 
 TEST_P(JournalTest, CommittedBytesOverwrittenInARowAreRefused) {
   std::mt19937_64 random(5);
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < 500; ++trial) {
     const size_t count = 1 + random() % (kBlock - 16);
     const size_t at = random() % (journal_.size() - count);
     std::string damaged = journal_;
@@ -207,8 +205,9 @@ class SnapshotTest : public testing::Test {
     replayed_.deltas.push_back(MakeDelta(1, 1)->messages);
   }
 
-  // Each byte of the file changed and each length of it but the whole.
+  // Each byte of the file changed, and many of its lengths but the whole.
   void ForEachDamage(const std::string& path, const std::function<void(size_t)>& check) {
+    constexpr size_t kCutEvery = 64;
     const std::string contents = files_.Contents(path);
     for (size_t at = 0; at < contents.size(); ++at) {
       std::string damaged = contents;
@@ -216,6 +215,7 @@ class SnapshotTest : public testing::Test {
       files_.SetContents(path, damaged);
       check(at);
       if (HasFatalFailure()) FAIL() << "flipped " << at;
+      if (at % kCutEvery != 0) continue;
       files_.SetContents(path, contents.substr(0, at));
       check(at);
       if (HasFatalFailure()) FAIL() << "cut at " << at;
@@ -369,6 +369,15 @@ TEST_F(TailTest, CommitFarBehindDamageIsFound) {
   ExpectRefused(Open(files_), kJournal0, journal.size(), kBlock);
 }
 
+TEST_F(TailTest, CommitThatEndsInZerosIsTornOnlyAtTheEnd) {
+  std::string journal = files_.Contents(kJournal0);
+  const size_t last = journal.size() - kBlock;
+  journal.back() = '\0';
+  journal += std::string(kBlock, '\0') + "records of a group that came after it";
+  files_.SetContents(kJournal0, journal);
+  ExpectRefused(Open(files_), kJournal0, last, 1);
+}
+
 TEST_F(TailTest, BlockInTheWrongPlaceIsRefused) {
   // The same commit once more: good in itself, but it says that it belongs elsewhere.
   const std::string journal = files_.Contents(kJournal0);
@@ -381,7 +390,7 @@ TEST_F(TailTest, BlockOfAnotherJournalIsRefused) {
     Opened opened = Open(files_);
     Recorder recorder(opened.store.get(), opened.recovered);
     ASSERT_TRUE(recorder.Snapshot(0).ok());
-    ASSERT_TRUE(recorder.Member(MakeMember("east", 2)).ok());
+    ASSERT_TRUE(recorder.Run(MakeRun()).ok());
   }
   // The second block of both is a commit that is good by itself.
   const std::string other = files_.Contents(kJournal1);
@@ -395,11 +404,12 @@ TEST_F(TailTest, RecordsOfAnotherGroupAreRefused) {
   {
     Opened opened = Open(files_);
     Recorder recorder(opened.store.get(), opened.recovered);
-    ASSERT_TRUE(recorder.Snapshot(0).ok());
-    ASSERT_TRUE(recorder.Delta(MakeDelta(0, 0)).ok());
-    ASSERT_TRUE(recorder.Delta(MakeDelta(1, 0)).ok());
+    ASSERT_TRUE(recorder.Snapshot(1).ok());
+    ASSERT_TRUE(recorder.Delta(MakeDelta(1, 1)).ok());
+    ASSERT_TRUE(recorder.Delta(MakeDelta(2, 1)).ok());
   }
-  // Header, then two groups of a block of records and a commit: the second gets the first one's records.
+  // Header, then two groups of a block of records and a commit: the second gets the first one's records, which have
+  // the same sizes.
   std::string journal = files_.Contents(kJournal1);
   ASSERT_EQ(journal.size(), 5 * kBlock);
   journal.replace(3 * kBlock, kBlock, journal, kBlock, kBlock);

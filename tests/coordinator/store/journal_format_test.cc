@@ -31,10 +31,10 @@ std::string RecordHeader(const std::string& payload) {
       Little(payload.size(), 4) + Crc(payload);
   return start + Crc(start);
 }
-std::string Commit(uint32_t kind, uint64_t offset, uint64_t body_bytes, uint32_t records, const std::string& headers,
+std::string Commit(uint32_t kind, uint64_t offset, uint64_t body_bytes, uint32_t records, const std::string& digests,
                    const std::string& payload) {
   std::string rest = Little(kind, 4) + Little(7, 8) + Little(offset, 8) + Little(body_bytes, 8) + Little(records, 4) +
-                     Crc(headers) + Little(payload.size(), 4) + Little(0, 4) + payload;
+                     Crc(digests) + Little(payload.size(), 4) + Little(0, 4) + payload;
   rest.resize(4096 - 12 - 8);
   return Block(
       "\x89"
@@ -53,7 +53,8 @@ std::string Golden() {
   journal += RecordHeader(chunk) + chunk + RecordHeader(settled) + settled;
   const size_t body_bytes = 16 + 5000 + 16 + 7;
   journal.resize(16384);
-  journal += Commit(4, 16384, body_bytes, 2, RecordHeader(chunk) + RecordHeader(settled), "commit");
+  journal += Commit(4, 16384, body_bytes, 2, RecordHeader(chunk).substr(0, 12) + RecordHeader(settled).substr(0, 12),
+                    "commit");
   return journal;
 }
 
