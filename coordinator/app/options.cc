@@ -3,9 +3,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 
+#include "common/base/cpus.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
-#include "coordinator/app/cpu_count.h"
 #include <CLI/CLI.hpp>
 
 namespace diloco {
