@@ -24,7 +24,7 @@ struct WorkerStatus {
   std::string state;            // "connecting", "seeding", "waiting for workers", "training", "settling", "done".
   int64_t step = 0;             // Inner step that was finished last, plus one.
   int64_t steps = 0;            // Of the whole run.
-  int64_t session_steps = 0;      // In this session.
+  int64_t session_steps = 0;    // In this session.
   int64_t round = 0;            // Round in training.
   int64_t rounds = 0;           // Of the whole run.
   int64_t version = 0;          // Newest version that all fragments of the consensus have reached.

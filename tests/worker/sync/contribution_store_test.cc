@@ -1,0 +1,73 @@
+#include "worker/sync/contribution_store.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace diloco {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class ContributionStoreTest : public testing::Test {
+ protected:
+  ContributionStore store_{{.run_id = "run",
+                            .worker_id = "east",
+                            .incarnation = 9,
+                            .layout_digest = {3, 4},
+                            .codec = FindCodec("fp32"),
+                            .chunk_bytes = 8,
+                            .weight = 2}};
+};
+
+TEST_F(ContributionStoreTest, ChunksCarryTheEncodedBytesAndDescribeThemselves) {
+  const std::vector<float> outer_gradient = {1, 2, 3, 4, 5};
+  const ContributionStore::Contribution& contribution = store_.Add(7, 2, outer_gradient);
+  EXPECT_EQ(contribution.digest, DigestOf(contribution.encoded));
+  std::string all;
+  for (uint32_t i = 0; i < 3; ++i) {
+    const v1::UploadRequest chunk = store_.Chunk(7, 2, i);
+    EXPECT_EQ(chunk.run_id(), "run");
+    EXPECT_EQ(chunk.worker_id(), "east");
+    EXPECT_EQ(chunk.incarnation(), 9u);
+    EXPECT_EQ(chunk.fragment(), 2u);
+    EXPECT_EQ(chunk.round(), 7);
+    EXPECT_EQ(chunk.layout_digest().value(), (Digest{3, 4}).Bytes());
+    EXPECT_EQ(chunk.codec(), "fp32");
+    EXPECT_EQ(chunk.element_count(), 5u);
+    EXPECT_EQ(chunk.contribution_bytes(), 20u);
+    EXPECT_EQ(chunk.chunk_bytes(), 8u);
+    EXPECT_EQ(chunk.contribution_digest().value(), contribution.digest.Bytes());
+    EXPECT_EQ(chunk.weight(), 2);
+    EXPECT_EQ(chunk.chunk_index(), i);
+    EXPECT_EQ(chunk.crc32c(), ComputeCrc32c(chunk.payload()).value);
+    all += chunk.payload();
+  }
+  EXPECT_EQ(all, std::string(reinterpret_cast<const char*>(outer_gradient.data()), 20));
+}
+
+TEST_F(ContributionStoreTest, QueryHasNeitherPayloadNorChecksum) {
+  store_.Add(7, 2, std::vector<float>{1});
+  const v1::UploadRequest query = store_.Query(7, 2);
+  EXPECT_TRUE(query.payload().empty());
+  EXPECT_EQ(query.crc32c(), 0u);
+  EXPECT_EQ(query.contribution_bytes(), 4u);
+}
+
+TEST_F(ContributionStoreTest, HoldsUntilRemoved) {
+  store_.Add(8, 0, std::vector<float>{1});
+  store_.Add(7, 0, std::vector<float>{1});
+  store_.Add(7, 1, std::vector<float>{1});
+  EXPECT_THAT(store_.Rounds(0), ElementsAre(7, 8));
+  store_.Remove(7, 0);
+  store_.Remove(7, 0);
+  EXPECT_THAT(store_.Rounds(0), ElementsAre(8));
+  EXPECT_THAT(store_.Rounds(1), ElementsAre(7));
+  EXPECT_THAT(store_.Rounds(2), IsEmpty());
+}
+
+}  // namespace
+}  // namespace diloco

@@ -1,0 +1,321 @@
+// The sync thread's decisions, one event at a time, without threads or a network.
+#include "worker/sync/sync_core.h"
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "tests/worker/sync/published_delta.h"
+
+namespace diloco {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr StepScalars kScalars{.rate = 0.5f, .momentum = 0.5f, .participating_weight = 1};
+
+RunConfig Config(const std::string& method, const std::string& more = "") {
+  return ParseRunConfig(absl::StrFormat("run: {id: test, workers: 1, rounds: 4}\nmethod: %s\ninner_steps: 2\n"
+                                        "outer: {rate: 0.5, momentum: 0.5}\n"
+                                        "wire: {uplink: fp32, downlink: fp32, fragments: 2}\n%s",
+                                        method, more),
+                        "test")
+      .value();
+}
+
+class RecordingNetwork final : public SyncNetwork {
+ public:
+  void OpenUpload(int stream, uint64_t call) override { upload_calls.emplace_back(stream, call); }
+  void CancelUpload(int, uint64_t) override {}
+  void Send(int, v1::UploadRequest request) override { sent.push_back(std::move(request)); }
+  void FetchSnapshot(uint64_t call, v1::FetchSnapshotRequest) override { download_call = call; }
+  void OpenSubscription(uint64_t call, v1::SubscribeRequest request) override {
+    download_call = call;
+    subscribed = {request.next_rounds().begin(), request.next_rounds().end()};
+  }
+  void ReadNext(uint64_t) override { ++reads; }
+  void CancelDownload(uint64_t) override { ++cancels; }
+
+  std::vector<std::pair<int, uint64_t>> upload_calls;
+  std::vector<v1::UploadRequest> sent;
+  uint64_t download_call = 0;
+  std::vector<int64_t> subscribed;
+  int reads = 0;
+  int cancels = 0;
+};
+
+// Two fragments of one element, seeded with 1 and 2.
+class SyncCoreTest : public testing::Test {
+ protected:
+  void Make(const RunConfig& config, int64_t first_round = 0) {
+    config_ = config;
+    core_.emplace(SyncCore::Options{.worker_id = "solo",
+                                    .incarnation = 5,
+                                    .first_round = first_round,
+                                    .chunk_bytes = 4,
+                                    .on_consensus =
+                                        [this](int fragment, int64_t version, const Digest& digest) {
+                                          seen_.emplace_back(fragment, version, digest);
+                                        }},
+                  &config_, &layout_, &exchange_, &board_, &network_);
+    ASSERT_EQ(core_->HandleTime(now_), absl::OkStatus());
+    TakeSnapshot();
+  }
+
+  absl::Status Handle(SyncEvent event) { return core_->Handle(std::move(event), now_); }
+
+  void TakeSnapshot() {
+    v1::FetchSnapshotResponse item;
+    v1::SnapshotHeader* header = item.mutable_header();
+    header->set_run_id("test");
+    header->set_version(theirs_[0].version());
+    header->mutable_layout_digest()->set_value(layout_.digest().Bytes());
+    std::string bytes;
+    for (const Consensus& consensus : theirs_) {
+      bytes.append(reinterpret_cast<const char*>(consensus.parameters().data()), sizeof(float));
+      bytes.append(reinterpret_cast<const char*>(consensus.state()[0].data()), sizeof(float));
+      header->add_consensus_digests()->set_value(consensus.ComputeDigest().Bytes());
+      header->add_settled_rounds(theirs_[0].version() - 1);
+    }
+    header->set_total_bytes(bytes.size());
+    const uint64_t call = network_.download_call;
+    ASSERT_EQ(Handle(SnapshotItemRead{call, item}), absl::OkStatus());
+    v1::SnapshotChunk* chunk = item.mutable_chunk();
+    chunk->set_payload(bytes);
+    chunk->set_crc32c(ComputeCrc32c(bytes).value);
+    ASSERT_EQ(Handle(SnapshotItemRead{call, item}), absl::OkStatus());
+    ASSERT_EQ(Handle(DownloadFinished{call, absl::OkStatus()}), absl::OkStatus());
+  }
+
+  template <typename F>
+  absl::Status Read(const F& fill) {
+    v1::SubscribeResponse item;
+    fill(&item);
+    return Handle(SubscriptionItemRead{network_.download_call, item});
+  }
+
+  // The next round of one fragment, with the own contributions that it merges.
+  absl::Status Publish(uint32_t fragment, float average, const std::vector<int64_t>& own = {}) {
+    std::vector<std::pair<int64_t, Digest>> settled;
+    for (const int64_t round : own) {
+      for (const v1::UploadRequest& request : network_.sent) {
+        if (request.round() == round && request.fragment() == fragment) {
+          settled.emplace_back(round, Digest::FromBytes(request.contribution_digest().value()));
+          break;
+        }
+      }
+    }
+    const PublishedDelta delta = PublishDelta(fragment, {average}, kScalars, settled, &theirs_[fragment]);
+    absl::Status status = Read([&](v1::SubscribeResponse* item) { *item->mutable_chunk() = delta.chunk; });
+    status.Update(Read([&](v1::SubscribeResponse* item) { *item->mutable_settled() = delta.settled; }));
+    status.Update(Read([&](v1::SubscribeResponse* item) { *item->mutable_commit() = delta.commit; }));
+    return status;
+  }
+
+  absl::Status End() {
+    return Read([&](v1::SubscribeResponse* item) {
+      v1::EndRecord* end = item->mutable_end();
+      end->set_run_id("test");
+      end->set_rounds(theirs_[0].version());
+      for (const Consensus& consensus : theirs_) {
+        end->add_consensus_digests()->set_value(consensus.ComputeDigest().Bytes());
+      }
+    });
+  }
+
+  StagedBoundary Staged(int64_t round) { return exchange_.Take(round, 0)->boundary; }
+
+  const Layout layout_ =
+      Layout::Cut({{.name = "a", .shape = {1}, .layer = 0}, {.name = "b", .shape = {1}, .layer = 1}}, 2).value();
+  const OuterOptimizer* const nesterov_ = FindOuterOptimizer("nesterov");
+  std::vector<Consensus> theirs_ = {Consensus(nesterov_, {1}), Consensus(nesterov_, {2})};
+  MonotonicTime now_{1};
+  SteadyClock clock_;
+  std::atomic<bool> interrupt_ = false;
+  Exchange exchange_{{.coordinator = "host:1", .give_up_after = absl::ZeroDuration(), .interrupt = &interrupt_},
+                     &clock_};
+  StatusBoard board_;
+  RecordingNetwork network_;
+  RunConfig config_;
+  std::vector<std::tuple<int, int64_t, Digest>> seen_;
+  std::optional<SyncCore> core_;
+};
+
+TEST_F(SyncCoreTest, StagesTheConsensusBeforeTraining) {
+  Make(Config("eager"));
+  EXPECT_THAT(network_.subscribed, ElementsAre(0, 0));
+  const StagedBoundary staged = Staged(kBeforeTraining);
+  EXPECT_THAT(staged.fragments[0]->base, ElementsAre(1));
+  EXPECT_THAT(staged.fragments[1]->base, ElementsAre(2));
+  EXPECT_THAT(seen_,
+              ElementsAre(std::tuple(0, 0, theirs_[0].ComputeDigest()), std::tuple(1, 0, theirs_[1].ComputeDigest())));
+}
+
+TEST_F(SyncCoreTest, HoldsBackWhatTheBoundaryMayNotApply) {
+  Make(Config("eager", "max_late: 0\n"));
+  ASSERT_EQ(Handle(TrainingAdvanced{0}), absl::OkStatus());
+  EXPECT_EQ(Staged(0).version(), 0);
+  ASSERT_EQ(Handle(OuterGradientTaken{0, {0.5f, 0.25f}, {1, 1}}), absl::OkStatus());
+  ASSERT_EQ(Handle(TrainingAdvanced{1}), absl::OkStatus());
+  EXPECT_EQ(Staged(1).version(), 0);
+  ASSERT_EQ(Publish(0, 0.5f, {0}), absl::OkStatus());
+  EXPECT_EQ(Staged(1).fragments[0]->version, 1);
+  EXPECT_EQ(Staged(1).published, 0) << "the other fragment's is not there";
+  ASSERT_EQ(Publish(1, 0.25f, {0}), absl::OkStatus());
+  EXPECT_EQ(Staged(1).version(), 1);
+  EXPECT_EQ(Staged(1).published, 1);
+  // Boundary 1 may have version 1. The average of round 1 closes without this worker's contribution: everything.
+  ASSERT_EQ(Publish(0, 0.125f), absl::OkStatus());
+  EXPECT_EQ(Staged(1).fragments[0]->version, 2);
+}
+
+TEST_F(SyncCoreTest, StagesTheConsensusForMethodsWithoutLookAhead) {
+  Make(Config("delayed"));
+  ASSERT_EQ(Handle(TrainingAdvanced{0}), absl::OkStatus());
+  ASSERT_EQ(Handle(OuterGradientTaken{0, {0.5f, 0.25f}, {0, 0}}), absl::OkStatus());
+  ASSERT_EQ(Handle(TrainingAdvanced{1}), absl::OkStatus());
+  ASSERT_EQ(Publish(0, 0.5f, {0}), absl::OkStatus());
+  ASSERT_EQ(Publish(1, 0.25f, {0}), absl::OkStatus());
+  const StagedBoundary staged = Staged(1);
+  EXPECT_EQ(staged.version(), 1);
+  // b = 0.5, s = 1 - 0.5 * (0.5 + 0.5 * 0.5).
+  EXPECT_THAT(staged.fragments[0]->base, ElementsAre(0.625f));
+  EXPECT_EQ(staged.fragments[0]->coefficient, 0);
+}
+
+TEST_F(SyncCoreTest, SendsEachFragmentUntilItIsSettled) {
+  Make(Config("eager"));
+  ASSERT_EQ(Handle(TrainingAdvanced{0}), absl::OkStatus());
+  ASSERT_EQ(Handle(OuterGradientTaken{0, {0.5f, 0.25f}, {1, 1}}), absl::OkStatus());
+  ASSERT_THAT(network_.sent, SizeIs(1));
+  ASSERT_EQ(Handle(UploadWritten{0, 1}), absl::OkStatus());
+  ASSERT_THAT(network_.sent, SizeIs(2));
+  EXPECT_EQ(network_.sent[0].fragment(), 0u);
+  EXPECT_EQ(network_.sent[1].fragment(), 1u);
+  EXPECT_EQ(board_.Get().uploaded_bytes, 8u);
+  EXPECT_EQ(board_.Get().upload_queue, 2);
+  ASSERT_EQ(Publish(0, 0.5f, {0}), absl::OkStatus());
+  EXPECT_EQ(board_.Get().upload_queue, 1);
+  EXPECT_EQ(board_.Get().downloaded_bytes, 4u);
+}
+
+TEST_F(SyncCoreTest, AbstentionsLastUntilTheRoundCommits) {
+  Make(Config("eager"));
+  ASSERT_EQ(Handle(TrainingAdvanced{0}), absl::OkStatus());
+  ASSERT_EQ(Handle(RoundAbstained{0, "not finite"}), absl::OkStatus());
+  ASSERT_EQ(Handle(TrainingAdvanced{1}), absl::OkStatus());
+  ASSERT_THAT(board_.Get().abstentions, SizeIs(2));
+  EXPECT_EQ(board_.Get().abstentions[0].reason, "not finite");
+  ASSERT_EQ(Publish(1, 0), absl::OkStatus());
+  ASSERT_THAT(board_.Get().abstentions, SizeIs(1));
+  EXPECT_EQ(board_.Get().abstentions[0].fragment, 0);
+  ASSERT_EQ(Publish(0, 0), absl::OkStatus());
+  EXPECT_THAT(board_.Get().abstentions, IsEmpty());
+}
+
+TEST_F(SyncCoreTest, CopiesTheConsensusForTheEvaluatorWhenAllFragmentsCrossAMultiple) {
+  Make(Config("eager", "eval: {every: 2}\n"));
+  exchange_.SetEvaluator(true);
+  ASSERT_EQ(Handle(TrainingAdvanced{4}), absl::OkStatus());  // Nothing is held back any more.
+  ASSERT_EQ(Publish(0, 0.5f), absl::OkStatus());
+  ASSERT_EQ(Publish(0, 0.5f), absl::OkStatus());
+  ASSERT_EQ(Publish(1, 0.5f), absl::OkStatus());
+  EXPECT_EQ(exchange_.TakeConsensusCopy(), nullptr);
+  ASSERT_EQ(Publish(1, 0.5f), absl::OkStatus());
+  const auto copy = exchange_.TakeConsensusCopy();
+  ASSERT_NE(copy, nullptr);
+  EXPECT_EQ(copy->version, 2);
+  EXPECT_THAT(copy->parameters, ElementsAre(theirs_[0].parameters()[0], theirs_[1].parameters()[0]));
+}
+
+TEST_F(SyncCoreTest, EndIsPublishedOnceEverythingIsAppliedAndRight) {
+  Make(Config("eager"));
+  ASSERT_EQ(Handle(TrainingAdvanced{3}), absl::OkStatus());
+  for (int round = 0; round < 4; ++round) {
+    ASSERT_EQ(Publish(0, 0.5f), absl::OkStatus());
+    ASSERT_EQ(Publish(1, 0.5f), absl::OkStatus());
+  }
+  ASSERT_EQ(End(), absl::OkStatus());
+  interrupt_ = true;  // AwaitEnd would wait.
+  EXPECT_FALSE(exchange_.AwaitEnd().ok());
+  interrupt_ = false;
+  ASSERT_EQ(Handle(TrainingAdvanced{4}), absl::OkStatus());
+  EXPECT_EQ(exchange_.AwaitEnd(), absl::OkStatus());
+  EXPECT_EQ(board_.Get().version, 4);
+}
+
+TEST_F(SyncCoreTest, WrongFinalDigestIsAnError) {
+  Make(Config("eager"));
+  ASSERT_EQ(Handle(TrainingAdvanced{4}), absl::OkStatus());
+  for (int round = 0; round < 4; ++round) {
+    ASSERT_EQ(Publish(0, 0.5f), absl::OkStatus());
+    ASSERT_EQ(Publish(1, 0.5f), absl::OkStatus());
+  }
+  theirs_[1].Apply(kScalars, std::vector<float>{1});
+  EXPECT_EQ(End().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(exchange_.Check().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(SyncCoreTest, EndBeforeAllRoundsIsDamage) {
+  Make(Config("eager"));
+  ASSERT_EQ(Publish(0, 0.5f), absl::OkStatus());
+  EXPECT_EQ(End(), absl::OkStatus());  // Says 1 round; fragment 1 has none.
+  EXPECT_EQ(network_.cancels, 1);
+}
+
+TEST_F(SyncCoreTest, DamagedDeltaIsAskedForAgainFromItsRound) {
+  Make(Config("eager"));
+  ASSERT_EQ(Publish(1, 0.5f), absl::OkStatus());
+  const auto damaged = [](v1::SubscribeResponse* item) {
+    item->mutable_chunk()->set_run_id("test");
+    item->mutable_chunk()->set_payload("1234");
+  };
+  EXPECT_EQ(Read(damaged), absl::OkStatus());
+  EXPECT_EQ(network_.cancels, 1);
+  now_ = now_ + absl::Seconds(1);
+  ASSERT_EQ(core_->HandleTime(now_), absl::OkStatus());
+  EXPECT_THAT(network_.subscribed, ElementsAre(0, 1));
+  EXPECT_EQ(Publish(0, 0.5f), absl::OkStatus());
+}
+
+TEST_F(SyncCoreTest, MessageOfNoFragmentIsDamage) {
+  Make(Config("eager"));
+  EXPECT_EQ(Read([&](v1::SubscribeResponse* item) { item->mutable_commit()->set_fragment(2); }), absl::OkStatus());
+  EXPECT_EQ(network_.cancels, 1);
+  now_ = now_ + absl::Seconds(1);
+  ASSERT_EQ(core_->HandleTime(now_), absl::OkStatus());
+  EXPECT_THAT(network_.subscribed, ElementsAre(0, 0));
+}
+
+TEST_F(SyncCoreTest, ResyncJumpsToTheSnapshotAndDropsWhatItSettles) {
+  Make(Config("eager"));
+  ASSERT_EQ(Handle(TrainingAdvanced{0}), absl::OkStatus());
+  ASSERT_EQ(Handle(OuterGradientTaken{0, {0.5f, 0.25f}, {1, 1}}), absl::OkStatus());
+  ASSERT_EQ(Handle(TrainingAdvanced{1}), absl::OkStatus());
+  ASSERT_EQ(Read([](v1::SubscribeResponse* item) { item->mutable_resync()->set_run_id("test"); }), absl::OkStatus());
+  for (Consensus& consensus : theirs_) {
+    for (int i = 0; i < 3; ++i) {
+      consensus.Apply(kScalars, std::vector<float>{0.5f});
+    }
+  }
+  now_ = now_ + absl::Seconds(1);
+  ASSERT_EQ(core_->HandleTime(now_), absl::OkStatus());
+  TakeSnapshot();
+  EXPECT_THAT(network_.subscribed, ElementsAre(3, 3));
+  EXPECT_EQ(Staged(1).version(), 3);
+  EXPECT_EQ(Staged(1).published, 3);
+  EXPECT_EQ(board_.Get().upload_queue, 0);
+  EXPECT_EQ(board_.Get().resyncs, 1);
+}
+
+}  // namespace
+}  // namespace diloco
