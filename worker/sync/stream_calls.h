@@ -137,7 +137,7 @@ class ReadCall final : public PacedCall, public grpc::ClientReadReactor<Response
 
   void ReadNext() override {
     MutexLock lock(&mutex_);
-    if (!released_) {
+    if (!released_ && !cancelled_) {
       reading_ = true;
       this->StartRead(&response_);
     }
@@ -145,6 +145,7 @@ class ReadCall final : public PacedCall, public grpc::ClientReadReactor<Response
   void Cancel() override {
     context_.TryCancel();
     MutexLock lock(&mutex_);
+    cancelled_ = true;
     if (!reading_) {
       Release();
     }
@@ -163,7 +164,7 @@ class ReadCall final : public PacedCall, public grpc::ClientReadReactor<Response
     {
       MutexLock lock(&mutex_);
       reading_ = false;
-      if (!ok) {
+      if (!ok || cancelled_) {  // After Cancel nobody asks for more, even if this message was faster.
         Release();
         return;
       }
@@ -184,6 +185,7 @@ class ReadCall final : public PacedCall, public grpc::ClientReadReactor<Response
   Response response_;
   Mutex mutex_;
   bool reading_ ABSL_GUARDED_BY(mutex_) = true;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
