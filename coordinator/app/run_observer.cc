@@ -76,6 +76,10 @@ void RunObserver::OnContribution(const ContributionId& id, Verdict verdict, cons
               id.worker, id.fragment, id.round, Quoted(reason));
 }
 
+void RunObserver::OnConfigurationChanged(const Digest& was, const Digest& is) {
+  spdlog::warn("event=configuration_changed was={} is={}", was.Hex(), is.Hex());
+}
+
 void RunObserver::OnChunkReceived(uint64_t payload_bytes) {
   metrics_.chunks_accepted.Increment();
   metrics_.received_bytes.Increment(static_cast<double>(payload_bytes));

@@ -31,6 +31,7 @@ class RunObserver final : public DriverObserver {
   void OnProgress(const std::string& worker, const v1::WorkerProgress& progress) override;
   void OnEvaluation(const v1::Evaluation& evaluation) override;
   void OnContribution(const ContributionId& id, Verdict verdict, const std::string& reason) override;
+  void OnConfigurationChanged(const Digest& was, const Digest& is) override;
   void OnChunkReceived(uint64_t payload_bytes) override;
   void OnRoundWaiting(int fragment, int64_t round, const std::string& reason) override;
   void OnMerged(int fragment, int64_t round, absl::Duration took, double norm) override;

@@ -152,7 +152,10 @@ class Driver::Impl {
   absl::Status CheckLayout(const v1::JoinRequest& request);
   void LayOut(Layout layout, v1::RunRecord record);
   v1::MemberRecord MemberRecordOf(const std::string& worker, const MemberInfo& info) const;
-  v1::Directive DirectiveFor(const std::string& worker) const;
+  // What a directive says to everybody, and what it adds for one.
+  v1::Directive CommonDirective() const;
+  v1::Directive DirectiveFor(const std::string& worker, v1::Directive common) const;
+  uint32_t WorkersAlive() const;
   absl::Status CheckSessionMessage(const v1::SessionRequest& request) const;
   void TakeEvaluations(const v1::SessionRequest& request);
   void FinishSeed(const CheckedSeed& seed, const PendingReply<v1::SeedResponse>& reply);

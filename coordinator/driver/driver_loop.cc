@@ -80,12 +80,11 @@ void Driver::Impl::Settle() {
   }
   if (directives_stale_) {
     directives_stale_ = false;
-    sessions_.SendIfChanged([this](const std::string& worker) { return DirectiveFor(worker); });
+    sessions_.SendIfChanged(
+        [this, common = CommonDirective()](const std::string& worker) { return DirectiveFor(worker, common); });
   }
   if (!finished_ && final_checkpoint_saved_) {
-    const std::vector<MemberView> members = machine_.Members();
-    finished_ = std::none_of(members.begin(), members.end(),
-                             [](const MemberView& member) { return member.state == MemberState::kAlive; });
+    finished_ = WorkersAlive() == 0;
     if (finished_) {
       world_.observer->OnRunFinished();
     }

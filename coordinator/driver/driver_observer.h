@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 
+#include "common/base/digest.h"
 #include "coordinator/round/round_events.h"
 #include "coordinator/round/round_machine.h"
 #include "diloco/v1/types.pb.h"
@@ -24,7 +25,9 @@ class DriverObserver {
   virtual void OnEvaluation(const v1::Evaluation&) {}
   virtual void OnContribution(const ContributionId&, Verdict, const std::string& /*reason*/) {}
   virtual void OnChunkReceived(uint64_t /*payload_bytes*/) {}
-  // A round's reason changed: why it has not closed.
+  // The run goes on with another configuration than it was started with, from here on.
+  virtual void OnConfigurationChanged(const Digest& /*was*/, const Digest& /*is*/) {}
+  // Who has answered in a round that has not closed is not who it was: why it has not.
   virtual void OnRoundWaiting(int /*fragment*/, int64_t /*round*/, const std::string& /*reason*/) {}
   virtual void OnMerged(int /*fragment*/, int64_t /*round*/, absl::Duration /*took*/, double /*norm*/) {}
   virtual void OnCommitted(int /*fragment*/, int64_t /*round*/, absl::Duration /*since_opened*/, int /*merged*/,

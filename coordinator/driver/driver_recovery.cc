@@ -18,12 +18,20 @@ absl::Status Driver::Impl::Recover(RecoveredState recovered) {
                           ParseRunConfig(recovered.run->config_yaml(), "the data folder's configuration"));
   DILOCO_RETURN_IF_ERROR(CheckSameRun(stored, options_.config));
   DILOCO_ASSIGN_OR_RETURN(RecoveredRun run, RebuildRun(recovered, options_.config, ParallelForOn(world_.pool)));
+  for (const int64_t committed : run.rounds.next_round) {
+    if (committed > options_.config.run.rounds) {
+      return absl::FailedPreconditionError(
+          absl::StrFormat("the data folder holds a run that has committed %d rounds, run.rounds says %d; raise it",
+                          committed, options_.config.run.rounds));
+    }
+  }
   DILOCO_ASSIGN_OR_RETURN(
       machine_,
       RoundMachine::Restore(RoundOptions::From(options_.config, run.layout.fragment_count()), run.rounds, Now()));
 
   v1::RunRecord record = *recovered.run;
-  if (record.config_yaml() != options_.config_yaml) {
+  if (const Digest was = Digest::FromBytes(record.config_digest().value()); was != config_digest_) {
+    world_.observer->OnConfigurationChanged(was, config_digest_);
     record.set_config_yaml(options_.config_yaml);
     *record.mutable_config_digest() = DigestToProto(config_digest_);
     DILOCO_RETURN_IF_ERROR(world_.store->AppendRun(record));

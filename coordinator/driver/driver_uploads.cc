@@ -88,8 +88,10 @@ void Driver::Impl::Upload(const v1::UploadRequest& request, const PendingReply<v
     reply(status);
     return;
   }
-  received_bytes_ += request.payload().size();
-  world_.observer->OnChunkReceived(request.payload().size());
+  if (!request.payload().empty()) {
+    received_bytes_ += request.payload().size();
+    world_.observer->OnChunkReceived(request.payload().size());
+  }
 
   const ContributionId id = IdOf(request);
   const Verdict verdict = machine_.Ask(id, request.incarnation());

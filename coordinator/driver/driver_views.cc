@@ -86,9 +86,7 @@ void Driver::Impl::GetStatus(const v1::GetStatusRequest& request, const PendingR
   response.set_method(options_.config.method);
   response.set_rounds_committed(machine_.OldestOpenRound());
   response.set_rounds_total(options_.config.run.rounds);
-  const std::vector<MemberView> members = machine_.Members();
-  response.set_workers_alive(static_cast<uint32_t>(std::count_if(
-      members.begin(), members.end(), [](const MemberView& member) { return member.state == MemberState::kAlive; })));
+  response.set_workers_alive(WorkersAlive());
   response.set_workers_expected(static_cast<uint32_t>(options_.config.run.workers));
   if (run_ != nullptr) {
     response.set_parameters(static_cast<uint64_t>(run_->layout->element_count()));

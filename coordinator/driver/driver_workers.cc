@@ -174,7 +174,7 @@ void Driver::Impl::Carry(const AdmitWorker& effect) {
         *response.mutable_layout_digest() = DigestToProto(run_->layout->digest());
         *response.mutable_heartbeat_interval() = DurationToProto(options_.config.rounds.heartbeat_interval);
         *response.mutable_lease() = DurationToProto(options_.config.rounds.lease);
-        *response.mutable_directive() = DirectiveFor(effect.worker);
+        *response.mutable_directive() = DirectiveFor(effect.worker, CommonDirective());
         response.set_first_round(effect.first_round);
         reply(std::move(response));
       });
@@ -203,20 +203,28 @@ void Driver::Impl::Carry(const RecordDeparture& effect) {
       });
 }
 
-v1::Directive Driver::Impl::DirectiveFor(const std::string& worker) const {
+v1::Directive Driver::Impl::CommonDirective() const {
   v1::Directive directive;
   directive.set_state(RunStateToProto(machine_.phase()));
-  directive.set_seed(machine_.phase() == RunPhase::kSeeding && !seed_pending_ && machine_.Seeder() == worker);
-  directive.set_evaluate(machine_.Evaluator() == worker);
   directive.set_evaluated_version(evaluated_version_);
   directive.set_oldest_open_round(machine_.OldestOpenRound());
-  const std::vector<MemberView> members = machine_.Members();
-  directive.set_workers_joined(static_cast<uint32_t>(std::count_if(
-      members.begin(), members.end(), [](const MemberView& member) { return member.state == MemberState::kAlive; })));
+  directive.set_workers_joined(WorkersAlive());
   directive.set_workers_expected(static_cast<uint32_t>(options_.config.run.workers));
-  const auto member = members_.find(worker);
-  directive.set_leave(member != members_.end() && member->second.departure_durable);
   return directive;
+}
+
+v1::Directive Driver::Impl::DirectiveFor(const std::string& worker, v1::Directive common) const {
+  common.set_seed(!seed_pending_ && machine_.Seeder() == worker);
+  common.set_evaluate(machine_.Evaluator() == worker);
+  const auto member = members_.find(worker);
+  common.set_leave(member != members_.end() && member->second.departure_durable);
+  return common;
+}
+
+uint32_t Driver::Impl::WorkersAlive() const {
+  const std::vector<MemberView> members = machine_.Members();
+  return static_cast<uint32_t>(std::count_if(
+      members.begin(), members.end(), [](const MemberView& member) { return member.state == MemberState::kAlive; }));
 }
 
 absl::Status Driver::Impl::CheckSessionMessage(const v1::SessionRequest& request) const {
@@ -276,7 +284,7 @@ void Driver::Impl::SessionMessage(SessionToken token, const v1::SessionRequest& 
       Step(WorkerLeft{worker, request.incarnation()});
     }
   }
-  sessions_.Send(token, DirectiveFor(worker));
+  sessions_.Send(token, DirectiveFor(worker, CommonDirective()));
 }
 
 // Evaluations come in order of their version and are repeated until the directive says that they are held.

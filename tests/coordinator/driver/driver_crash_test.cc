@@ -70,6 +70,7 @@ TEST(DriverRecoveryTest, ChangedRatesGoOnAndOtherMethodsDoNot) {
            {RunYaml(2, 4, "bf16", "fp32"), "wire.uplink"},
            {RunYaml(2, 4, "fp32", "int8"), "wire.downlink"},
            {RunYaml(2, 4, "fp32", "fp32", "outer: {optimizer: sgd}\n"), "outer.optimizer"},
+           {RunYaml(2, 1, "fp32", "fp32"), "run.rounds"},
            {RunYaml(2, 4, "fp32", "fp32").replace(10, 4, "tset"), "run.id"}}) {
     cluster.coordinator.SetYaml(yaml);
     const absl::Status status = cluster.coordinator.Start();
@@ -80,6 +81,7 @@ TEST(DriverRecoveryTest, ChangedRatesGoOnAndOtherMethodsDoNot) {
   cluster.coordinator.SetYaml(RunYaml(2, 5, "fp32", "fp32", "outer: {rate: 0.125}\n"));
   cluster.Start();
   cluster.Run(500);
+  EXPECT_EQ(cluster.coordinator.observer.configuration_changes, 1);
   // The simulated workers keep to the length that they started with; the coordinator goes on with the new rate.
   EXPECT_EQ(cluster.workers[0]->commits().back().scalars().rate(), 0.125F);
   EXPECT_EQ(cluster.workers[0]->version(), 4);

@@ -64,6 +64,7 @@ class TestFileSystem final : public FileSystem {
 class RecordingObserver final : public DriverObserver {
  public:
   void OnPhase(RunPhase phase) override { phases.push_back(phase); }
+  void OnConfigurationChanged(const Digest&, const Digest&) override { ++configuration_changes; }
   void OnWorkerLost(const std::string& worker) override { lost.push_back(worker); }
   void OnContribution(const ContributionId&, Verdict verdict, const std::string& reason) override {
     ++verdicts[verdict];
@@ -84,6 +85,7 @@ class RecordingObserver final : public DriverObserver {
   void OnRunFinished() override { finished = true; }
 
   std::vector<RunPhase> phases;
+  int configuration_changes = 0;
   std::vector<std::string> lost;
   std::map<Verdict, int> verdicts;
   std::vector<std::string> reasons;

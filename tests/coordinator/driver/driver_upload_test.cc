@@ -200,6 +200,39 @@ TEST_F(DriverUploadTest, ARoundThatIsNotOpenYetIsTooEarly) {
   EXPECT_THAT(response->reason(), HasSubstr("round 1"));
 }
 
+// Several rounds of a fragment are open at once with overlap: they fill in any order and are published in order.
+TEST(DriverOverlapTest, RoundsThatFillOutOfOrderArePublishedInOrder) {
+  Coordinator coordinator(
+      "run: {id: test, workers: 2, rounds: 5}\n"
+      "method: eager\n"
+      "inner_steps: 4\n"
+      "wire: {uplink: fp32, downlink: fp32, fragments: 2}\n");
+  ASSERT_TRUE(coordinator.Start().ok());
+  HandWorker east(&coordinator, "east", 1);
+  HandWorker west(&coordinator, "west", 2);
+  ASSERT_TRUE(east.Join().ok());
+  ASSERT_TRUE(east.Seed(std::vector<float>(11, 1.0F)).ok());
+  ASSERT_TRUE(west.Join().ok());
+  const auto queue = east.Subscribe({0, 0});
+  for (const int64_t round : {2, 0, 1}) {  // Overlap of one round, one more late: three are open.
+    for (HandWorker* worker : {&east, &west}) {
+      for (const int fragment : {1, 0}) {
+        EXPECT_EQ(worker->Contribute(fragment, round, static_cast<float>(round))->verdict(),
+                  v1::CONTRIBUTION_VERDICT_STORED);
+      }
+    }
+  }
+  bool ended = false;
+  std::map<uint32_t, std::vector<int64_t>> rounds;
+  for (const v1::SubscribeResponse& message : Drain(queue->get(), &ended)) {
+    if (message.has_commit()) {
+      rounds[message.commit().fragment()].push_back(message.commit().round());
+    }
+  }
+  EXPECT_THAT(rounds[0], ::testing::ElementsAre(0, 1, 2));
+  EXPECT_THAT(rounds[1], ::testing::ElementsAre(0, 1, 2));
+}
+
 TEST_F(DriverUploadTest, ANewIncarnationStartsItsUploadAnew) {
   const std::vector<v1::UploadRequest> chunks = east_.Chunks(0, 0, 3);
   ASSERT_EQ(east_.Upload(chunks[0])->held_size(), 1);
