@@ -69,7 +69,8 @@ class Member {
         clock_(clock),
         exchange_({.coordinator = options->coordinator,
                    .give_up_after = options->give_up_after,
-                   .interrupt = options->interrupt},
+                   .interrupt = options->interrupt,
+                   .on_wait = options->on_wait},
                   clock),
         control_({.join = join, .joined = joined, .backoff = options->backoff}, std::move(control), &exchange_, board,
                  clock) {

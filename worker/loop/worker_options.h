@@ -48,7 +48,9 @@ struct WorkerOptions {
   absl::Duration progress_interval = absl::Seconds(1);
   // From the training thread.
   std::function<void(const BoundaryReport&)> on_boundary;
-  // From the sync thread.
+  // From the training thread, when a boundary's averages are not there and it begins to wait. Must not block.
+  std::function<void(int64_t round)> on_wait;
+  // From the sync thread, once the version is staged for the next boundary.
   ConsensusObserver on_consensus;
 
   // Protocol settings that only tests change.

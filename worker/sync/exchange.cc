@@ -61,6 +61,9 @@ absl::StatusOr<Exchange::Taken> Exchange::Take(int64_t round, int64_t required) 
   const MonotonicTime start = clock_->Now();
   while (!boundary_ || boundary_->round != round || boundary_->version() < required) {
     DILOCO_RETURN_IF_ERROR(CheckHopeLocked());
+    if (!taken.waited && round != kBeforeTraining && options_.on_wait) {
+      options_.on_wait(round);
+    }
     taken.waited = true;
     WaitALittle();
   }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,7 @@ class Exchange {
     std::string coordinator;                           // Address, for messages.
     absl::Duration give_up_after = absl::Minutes(30);  // Without a word from the coordinator.
     const std::atomic<bool>* interrupt = nullptr;      // Set: waits end with kCancelled. May be null.
+    std::function<void(int64_t round)> on_wait;        // Take begins to wait; called under a lock. May be empty.
   };
   // `clock` outlives the object.
   Exchange(Options options, const Clock* clock);

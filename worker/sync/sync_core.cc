@@ -448,6 +448,10 @@ absl::Status SyncCore::ApplyAllowed() {
     MaybeCopyConsensus(false);
   }
   PublishBoundary();
+  // Only now: whoever hears of a version finds it staged.
+  for (const auto& [fragment, version, digest] : std::exchange(announcements_, {})) {
+    options_.on_consensus(fragment, version, digest);
+  }
   return MaybeFinish();
 }
 
@@ -455,7 +459,7 @@ void SyncCore::Announce(int fragment) {
   unstaged_.insert(fragment);
   if (options_.on_consensus) {
     const FragmentSync& changed = fragments_[static_cast<size_t>(fragment)];
-    options_.on_consensus(fragment, changed.version(), changed.digest());
+    announcements_.push_back({fragment, changed.version(), changed.digest()});
   }
 }
 

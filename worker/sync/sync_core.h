@@ -165,6 +165,12 @@ class SyncCore {
 
   StagedBoundary boundary_;  // Its round: the boundary that the training thread takes next.
   std::set<int> unstaged_;   // Fragments that changed since they were staged.
+  struct Announcement {
+    int fragment = 0;
+    int64_t version = 0;
+    Digest digest;
+  };
+  std::vector<Announcement> announcements_;  // For on_consensus, once what they name is staged.
   std::optional<v1::EndRecord> end_;
   bool finished_ = false;
   int64_t copied_version_ = 0;
