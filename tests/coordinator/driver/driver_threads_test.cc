@@ -9,56 +9,113 @@
 namespace diloco {
 namespace {
 
-TEST(DriverThreadsTest, WorkersOnThreadsReachTheSameConsensus) {
-  const std::string yaml = RunYaml(3, 8, "e3m0", "int8", "rounds: {snapshot_every: 3, lease: 24h}\n");
-  const RunConfig config = *ParseRunConfig(yaml, "test.yaml");
-  testing::TempFolder folder;
-  TestFileSystem files;
-  RecoveredState recovered;
-  auto store = Store::Open(&files, {.folder = folder.path(), .holder = "the test"}, &recovered);
-  ASSERT_TRUE(store.ok()) << store.status();
-  SteadyClock clock;
-  RecordingObserver observer;
-  ThreadPool disk(1);
-  ThreadPool pool(2);
-  auto driver = Driver::Create(
-      {.config = config, .config_yaml = yaml, .checkpoint_folder = folder.File("checkpoints")},
-      {.clock = &clock, .files = &files, .store = store->get(), .disk = &disk, .pool = &pool, .observer = &observer},
-      std::move(recovered));
-  ASSERT_TRUE(driver.ok()) << driver.status();
-  std::thread driving([&] { (*driver)->Run(); });
+// A driver on threads of its own, on a data folder that outlives it.
+class ThreadedCoordinator {
+ public:
+  ThreadedCoordinator(const std::string& yaml, const std::string& folder) : disk_(1), pool_(2) {
+    RecoveredState recovered;
+    store_ = *Store::Open(&files_, {.folder = folder, .holder = "the test"}, &recovered);
+    driver_ = *Driver::Create({.config = *ParseRunConfig(yaml, "test.yaml"),
+                               .config_yaml = yaml,
+                               .checkpoint_folder = folder + "/checkpoints"},
+                              {.clock = &clock_,
+                               .files = &files_,
+                               .store = store_.get(),
+                               .disk = &disk_,
+                               .pool = &pool_,
+                               .observer = &observer_},
+                              std::move(recovered));
+    thread_ = std::thread([this] { driver_->Run(); });
+  }
+  ~ThreadedCoordinator() { Stop(); }
 
-  std::vector<std::unique_ptr<SimWorker>> workers;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 3; ++i) {
-    workers.push_back(std::make_unique<SimWorker>(config, std::string("w") + static_cast<char>('0' + i),
-                                                  static_cast<uint64_t>(i) + 1, TwoFragments()));
-    workers.back()->Connect(driver->get());
+  void Stop() {
+    if (thread_.joinable()) {
+      driver_->Shutdown();
+      thread_.join();
+    }
   }
-  for (const auto& worker : workers) {
-    threads.emplace_back([&worker] {
-      while (!worker->done()) {
-        if (!worker->Act()) {
-          worker->Wait();
+  Driver* driver() { return driver_.get(); }
+
+ private:
+  TestFileSystem files_;
+  SteadyClock clock_;
+  RecordingObserver observer_;
+  std::unique_ptr<Store> store_;
+  ThreadPool disk_;
+  ThreadPool pool_;
+  std::unique_ptr<Driver> driver_;
+  std::thread thread_;
+};
+
+class DriverThreadsTest : public ::testing::Test {
+ protected:
+  static constexpr int kWorkers = 3;
+  static constexpr int kRounds = 8;
+
+  DriverThreadsTest() {
+    for (int i = 0; i < kWorkers; ++i) {
+      workers_.push_back(std::make_unique<SimWorker>(*ParseRunConfig(yaml_, "test.yaml"),
+                                                     std::string("w") + static_cast<char>('0' + i),
+                                                     static_cast<uint64_t>(i) + 1, TwoFragments()));
+    }
+  }
+
+  // Each worker on a thread of its own, until it is done or has reached `version`.
+  void RunWorkers(Driver* driver, int64_t version) {
+    std::vector<std::thread> threads;
+    for (const auto& worker : workers_) {
+      worker->Connect(driver);
+      threads.emplace_back([&worker, version] {
+        while (!worker->done() && worker->version() < version) {
+          if (!worker->Act()) {
+            worker->Wait();
+          }
         }
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  }
+
+  void ExpectSameConsensus() {
+    for (const auto& worker : workers_) {
+      EXPECT_TRUE(worker->done());
+      EXPECT_EQ(worker->version(), kRounds);
+      EXPECT_EQ(worker->merged().size(), 2U * kRounds);
+      for (size_t fragment = 0; fragment < 2; ++fragment) {
+        EXPECT_EQ(worker->consensus()[fragment].ComputeDigest(), workers_[0]->consensus()[fragment].ComputeDigest());
       }
-    });
+    }
   }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
-  (*driver)->Shutdown();
-  driving.join();
-  for (const auto& worker : workers) {
-    EXPECT_EQ(worker->version(), 8);
-    EXPECT_EQ(worker->consensus()[0].ComputeDigest(), workers[0]->consensus()[0].ComputeDigest());
-    EXPECT_EQ(worker->consensus()[1].ComputeDigest(), workers[0]->consensus()[1].ComputeDigest());
-  }
+
+  const std::string yaml_ = RunYaml(kWorkers, kRounds, "e3m0", "int8", "rounds: {snapshot_every: 3, lease: 24h}\n");
+  testing::TempFolder folder_;
+  std::vector<std::unique_ptr<SimWorker>> workers_;
+};
+
+TEST_F(DriverThreadsTest, WorkersReachTheSameConsensus) {
+  ThreadedCoordinator coordinator(yaml_, folder_.path());
+  RunWorkers(coordinator.driver(), kRounds + 1);
+  ExpectSameConsensus();
+  coordinator.Stop();
   // A request after the end is answered all the same.
   Answer<v1::GetStatusResponse> answer;
-  (*driver)->GetStatus({}, Into(&answer));
+  coordinator.driver()->GetStatus({}, Into(&answer));
   ASSERT_TRUE(answer->has_value());
   EXPECT_EQ((*answer)->status().code(), absl::StatusCode::kUnavailable);
+}
+
+// Stopped with work in flight on every executor, and started again on the same folder.
+TEST_F(DriverThreadsTest, ARestartInMidRunChangesNothing) {
+  {
+    ThreadedCoordinator coordinator(yaml_, folder_.path());
+    RunWorkers(coordinator.driver(), 4);
+  }
+  ThreadedCoordinator coordinator(yaml_, folder_.path());
+  RunWorkers(coordinator.driver(), kRounds + 1);
+  ExpectSameConsensus();
 }
 
 TEST(ThreadPoolTest, ParallelForRunsEachIndexOnce) {
