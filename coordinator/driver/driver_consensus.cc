@@ -149,6 +149,7 @@ void Driver::Impl::StartCheckpoint() {
         run_->keeper.FinishRead();
         if (saved.ok()) {
           checkpoint_path_ = saved->path;
+          checkpoint_version_ = saved->version;
           world_.observer->OnCheckpoint(saved->version, saved->path);
         }
         for (const PendingReply<v1::SaveCheckpointResponse>& reply : std::exchange(save_replies_, {})) {

@@ -227,6 +227,7 @@ class Driver::Impl {
   std::optional<v1::EndRecord> end_;
   bool final_checkpoint_saved_ = false;
   std::string checkpoint_path_;  // Of the newest checkpoint; empty: none by this process.
+  int64_t checkpoint_version_ = 0;
   bool finished_ = false;
 
   RunPhase reported_phase_ = RunPhase::kSeeding;

@@ -101,6 +101,7 @@ void Driver::Impl::GetStatus(const v1::GetStatusRequest& request, const PendingR
   response.set_software_version(DILOCO_VERSION);
   response.set_snapshot_version(snapshot_ ? snapshot_->header.version() : -1);
   response.set_checkpoint_path(checkpoint_path_);
+  response.set_checkpoint_version(checkpoint_version_);
   response.set_quorum(static_cast<uint32_t>(options_.config.rounds.quorum));
   reply(std::move(response));
 }

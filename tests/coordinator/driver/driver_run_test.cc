@@ -146,6 +146,7 @@ TEST(DriverRunTest, StatusFollowsTheRun) {
   EXPECT_EQ(status->uptime().seconds(), 3);
   EXPECT_EQ(status->quorum(), 2U);
   EXPECT_EQ(status->checkpoint_path(), coordinator.observer.checkpoint_path);
+  EXPECT_EQ(status->checkpoint_version(), 2);
   ASSERT_EQ(status->evaluations_size(), 1);
   EXPECT_EQ(status->evaluations(0).version(), 2);
   EXPECT_EQ(status->evaluations(0).worker_id(), "w0");
