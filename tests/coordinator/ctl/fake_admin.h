@@ -71,14 +71,15 @@ class ManualClock final : public Clock {
 class CtlTest : public testing::Test {
  protected:
   CtlTest() {
-    absl::StatusOr<RpcServer> server = StartRpcServer("--listen", {.address = {"127.0.0.1", 0}}, {&admin_});
+    absl::StatusOr<RpcServer> server =
+        StartRpcServer("--listen", {.address = {"127.0.0.1", 0}}, {{v1::AdminService::service_full_name(), &admin_}});
     EXPECT_TRUE(server.ok()) << server.status();
     if (server.ok()) server_ = *std::move(server);
   }
   ~CtlTest() override { StopServer(); }
 
   void StopServer() {
-    if (server_.server != nullptr) server_.server->Shutdown();
+    if (server_.server != nullptr) StopRpcServer(server_.server.get(), absl::ZeroDuration());
     server_.server.reset();
   }
 
