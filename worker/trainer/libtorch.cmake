@@ -21,7 +21,7 @@ if(NOT DILOCO_LIBTORCH_HEADERS OR NOT DILOCO_LIBTORCH_CPU OR NOT DILOCO_LIBTORCH
                       "holds its include/ and lib/ (in a wheel: site-packages/torch), or to `none`")
 endif()
 
-add_library(diloco_libtorch INTERFACE IMPORTED)
+add_library(diloco_libtorch INTERFACE IMPORTED GLOBAL)
 target_include_directories(diloco_libtorch SYSTEM INTERFACE
   ${DILOCO_LIBTORCH_HEADERS} ${DILOCO_LIBTORCH_HEADERS}/torch/csrc/api/include)
 target_link_libraries(diloco_libtorch INTERFACE ${DILOCO_LIBTORCH_CPU} ${DILOCO_LIBTORCH_C10})
