@@ -18,14 +18,16 @@ namespace {
 
 using testing::HasSubstr;
 
-// Answers GetStatus with the caller's own address, and with as many bytes as asked for.
-class EchoService final : public v1::AdminService::Service {
+// Answers GetStatus with the caller's own address, and with the text that it sent.
+class EchoService final : public v1::AdminService::CallbackService {
  public:
-  grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,
-                         v1::GetStatusResponse* response) override {
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context, const v1::GetStatusRequest* request,
+                                      v1::GetStatusResponse* response) override {
     response->set_run_id(context->peer());
     response->set_reason(request->run_id());
-    return grpc::Status::OK;
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
   }
 };
 
