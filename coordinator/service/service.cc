@@ -1,5 +1,8 @@
 #include "coordinator/service/service.h"
 
+#include <grpcpp/health_check_service_interface.h>
+
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -11,6 +14,11 @@
 #include "coordinator/service/worker_service.h"
 
 namespace diloco {
+namespace {
+
+constexpr absl::Duration kLastCallsDeadline = absl::Milliseconds(500);
+
+}  // namespace
 
 class Service::Impl {
  public:
@@ -41,8 +49,12 @@ class Service::Impl {
 
   void Stop(absl::Duration drain_deadline) {
     if (server_.server == nullptr) return;
+    server_.server->GetHealthCheckService()->SetServingStatus(false);
     streams_.Drain();
-    StopRpcServer(server_.server.get(), drain_deadline);
+    streams_.WaitUntilEmpty(SteadyClock().Now() + drain_deadline);
+    // What is open now is unary and short. The server would also wait for connections whose peer is idle and does not
+    // look at them.
+    StopRpcServer(server_.server.get(), std::min(drain_deadline, kLastCallsDeadline));
     server_.server.reset();
   }
 

@@ -18,6 +18,13 @@ void StreamSet::Add(const std::shared_ptr<DrainableStream>& stream) {
 void StreamSet::Remove(const DrainableStream* stream) {
   MutexLock lock(&mutex_);
   streams_.erase(stream);
+  if (streams_.empty()) emptied_.NotifyAll();
+}
+
+void StreamSet::WaitUntilEmpty(MonotonicTime deadline) {
+  MutexLock lock(&mutex_);
+  while (!streams_.empty() && emptied_.WaitUntil(&mutex_, ToSteady(deadline))) {
+  }
 }
 
 void StreamSet::Drain() {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 
+#include "common/base/clock.h"
 #include "common/base/mutex.h"
 
 namespace diloco {
@@ -17,13 +18,16 @@ class DrainableStream {
 
 class StreamSet {
  public:
-  // Drains `stream` at once when Drain was called before.
+  // Drains `stream` at once, and does not keep it, when Drain was called before.
   void Add(const std::shared_ptr<DrainableStream>& stream);
   void Remove(const DrainableStream* stream);
   void Drain();
+  // Waits until every stream has been removed, or until `deadline`.
+  void WaitUntilEmpty(MonotonicTime deadline);
 
  private:
   Mutex mutex_;
+  CondVar emptied_;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<const DrainableStream*, std::weak_ptr<DrainableStream>> streams_ ABSL_GUARDED_BY(mutex_);
 };

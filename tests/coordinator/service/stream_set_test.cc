@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <thread>
 
 namespace diloco {
 namespace {
@@ -26,6 +27,18 @@ TEST(StreamSetTest, DrainsWhatIsOpenAndWhatComesLater) {
   const auto late = std::make_shared<CountingStream>();
   streams.Add(late);
   EXPECT_EQ(late->drained, 1);
+}
+
+TEST(StreamSetTest, WaitsUntilTheLastOneIsGoneOrTheDeadlineIs) {
+  const SteadyClock clock;
+  StreamSet streams;
+  streams.WaitUntilEmpty(clock.Now() + absl::Hours(1));
+  const auto open = std::make_shared<CountingStream>();
+  streams.Add(open);
+  streams.WaitUntilEmpty(clock.Now());
+  std::thread remover([&] { streams.Remove(open.get()); });
+  streams.WaitUntilEmpty(clock.Now() + absl::Hours(1));
+  remover.join();
 }
 
 }  // namespace
