@@ -84,7 +84,10 @@ void Driver::Impl::Settle() {
         [this, common = CommonDirective()](const std::string& worker) { return DirectiveFor(worker, common); });
   }
   if (!finished_ && final_checkpoint_saved_) {
-    finished_ = WorkersAlive() == 0;
+    // Whoever left has been told that it may go, just above, before the process is.
+    finished_ = WorkersAlive() == 0 && std::none_of(members_.begin(), members_.end(), [](const auto& member) {
+                  return member.second.left && !member.second.departure_durable;
+                });
     if (finished_) {
       world_.observer->OnRunFinished();
     }

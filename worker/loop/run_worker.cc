@@ -27,9 +27,6 @@
 namespace diloco {
 namespace {
 
-// For the coordinator's word that the last report is taken.
-constexpr absl::Duration kLeaveDeadline = absl::Seconds(10);
-
 uint64_t RandomIncarnation() {
   std::random_device device;
   uint64_t drawn = 0;
@@ -104,7 +101,7 @@ class Member {
                        .post = [&sync](SyncEvent event) { sync.Post(std::move(event)); },
                        .report = [this](const v1::Evaluation& evaluation) { control_.Report(evaluation); }});
     DILOCO_RETURN_IF_ERROR(loop.Run(joined_.first_round()));
-    if (!control_.Leave(clock_->Now() + kLeaveDeadline)) {
+    if (!control_.Leave(clock_->Now() + options_.leave_timeout)) {
       spdlog::warn("event=left_without_answer reason=\"the coordinator did not confirm the last report in time\"");
     }
     return absl::OkStatus();

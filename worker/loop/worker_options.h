@@ -54,6 +54,7 @@ struct WorkerOptions {
   ConsensusObserver on_consensus;
 
   // Protocol settings that only tests change.
+  absl::Duration leave_timeout = absl::Seconds(10);  // For the coordinator's word that the last report is taken.
   uint64_t chunk_bytes = kMaxChunkBytes;
   Backoff::Options backoff;
   UploadMachine::Options upload;  // Streams, rate and backoff are set from elsewhere.

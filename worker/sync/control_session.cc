@@ -1,5 +1,6 @@
 #include "worker/sync/control_session.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -82,10 +83,10 @@ bool ControlSession::Leave(MonotonicTime deadline) {
   }
   queue_.Push(HeartbeatWanted{});
   MutexLock lock(&mutex_);
-  while (!directive_.leave() && clock_->Now() < deadline && exchange_->Check().ok()) {
+  while (!may_leave_ && clock_->Now() < deadline && exchange_->Check().ok()) {
     changed_.WaitUntil(&mutex_, ToSteady(std::min(deadline, clock_->Now() + kWaitSlice)));
   }
-  return directive_.leave();
+  return may_leave_;
 }
 
 void ControlSession::Run() {
@@ -112,7 +113,7 @@ void ControlSession::Handle(Event event) {
       }
     }
   } else if (const auto* closed = std::get_if<SessionClosed>(&event)) {
-    spdlog::warn("event=session_closed status={}", absl::StatusCodeToString(closed->code));
+    NoteClosed(*closed);
     Step(*closed);
   } else if (const auto* joined = std::get_if<Joined>(&event)) {
     if (joined->status.ok()) {
@@ -124,6 +125,19 @@ void ControlSession::Handle(Event event) {
     Step(RejoinAnswered{joined->status});
   } else {
     Step(HeartbeatWanted{});
+  }
+}
+
+void ControlSession::NoteClosed(const SessionClosed& closed) {
+  if (closed.call != call_id_) {
+    return;
+  }
+  MutexLock lock(&mutex_);
+  if (std::exchange(farewell_sent_, false) && evaluations_.empty()) {
+    may_leave_ = true;
+    changed_.NotifyAll();
+  } else {
+    spdlog::warn("event=session_closed status={}", absl::StatusCodeToString(closed.code));
   }
 }
 
@@ -193,6 +207,7 @@ v1::SessionRequest ControlSession::MakeHeartbeat() {
     *request.add_evaluations() = evaluation;
   }
   request.set_leaving(leaving_);
+  farewell_sent_ = leaving_;
   return request;
 }
 
@@ -217,6 +232,7 @@ void ControlSession::Take(const v1::Directive& directive) {
   exchange_->SetEvaluator(directive.evaluate());
   MutexLock lock(&mutex_);
   directive_ = directive;
+  may_leave_ = may_leave_ || directive.leave();
   std::erase_if(evaluations_, [&](const v1::Evaluation& e) { return e.version() <= directive.evaluated_version(); });
   changed_.NotifyAll();
 }

@@ -52,8 +52,8 @@ class ControlSession {
   // kMaxEvaluationsPerHeartbeat are kept, the newest.
   void Report(const v1::Evaluation& evaluation);
 
-  // Reports for the last time: the worker leaves for good. Waits until the coordinator says that it may go, at most
-  // until `deadline`; false if it did not.
+  // Reports for the last time: the worker leaves for good. Waits until the coordinator says that it may go, or is gone
+  // itself after it had that report and every evaluation; at most until `deadline`, and then returns false.
   bool Leave(MonotonicTime deadline);
 
  private:
@@ -73,6 +73,7 @@ class ControlSession {
 
   void Run();
   void Handle(Event event);
+  void NoteClosed(const SessionClosed& closed);
   void Step(const SessionEvent& event);
   void Open(uint64_t call);
   void Heartbeat();
@@ -92,6 +93,8 @@ class ControlSession {
   v1::Directive directive_ ABSL_GUARDED_BY(mutex_);
   std::deque<v1::Evaluation> evaluations_ ABSL_GUARDED_BY(mutex_);
   bool leaving_ ABSL_GUARDED_BY(mutex_) = false;
+  bool farewell_sent_ ABSL_GUARDED_BY(mutex_) = false;  // In this session.
+  bool may_leave_ ABSL_GUARDED_BY(mutex_) = false;
 
   // Of the control thread.
   SessionMachine machine_;

@@ -211,7 +211,10 @@ grpc::Status FakeCoordinator::Session(grpc::ServerContext*,
       for (const v1::Abstention& abstention : request.abstentions()) {
         abstained_.emplace(request.worker_id(), abstention.fragment(), abstention.round());
       }
-      if (request.leaving()) {
+      if (request.leaving() && request.evaluations().empty() && faults_.gone_when_left) {
+        return {grpc::StatusCode::UNAVAILABLE, "shutting down"};
+      }
+      if (request.leaving() && !faults_.gone_when_left) {
         left_.insert(request.worker_id());
       }
       MaybeCommit(false);

@@ -31,7 +31,8 @@ class FakeCoordinator final : public v1::WorkerService::Service {
     int damaged_downloads = 0;        // So many published chunks go out with a wrong checksum.
     bool id_in_use = false;
     bool wrong_consensus_digest = false;
-    int too_early = 0;  // So many uploads are told to come later.
+    bool gone_when_left = false;  // The session breaks in place of the word that a worker may leave.
+    int too_early = 0;            // So many uploads are told to come later.
   };
 
   explicit FakeCoordinator(std::string yaml);

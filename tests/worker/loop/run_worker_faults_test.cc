@@ -118,6 +118,13 @@ TEST_P(FaultsTest, OuterGradientThatIsNotFiniteHeals) {
 INSTANTIATE_TEST_SUITE_P(Methods, FaultsTest, testing::Values("diloco", "delayed", "eager"),
                          [](const auto& test) { return test.param; });
 
+TEST(RunWorkerFarewellTest, CoordinatorThatGoesFirstIsNotWaitedFor) {
+  FakeCoordinator coordinator(Yaml("eager"));
+  coordinator.SetFaults({.gone_when_left = true});
+  EXPECT_EQ(Start(coordinator, World())->Finish(), absl::OkStatus());
+  EXPECT_EQ(coordinator.evaluations().back().version(), kRounds);
+}
+
 TEST(RunWorkerErrorsTest, ForeignConsensusStopsTheWorker) {
   FakeCoordinator coordinator(Yaml("eager"));
   coordinator.SetFaults({.wrong_consensus_digest = true});

@@ -38,6 +38,7 @@ class RunningWorker {
     options.backoff = {.first = absl::Milliseconds(5), .longest = absl::Milliseconds(100)};
     options.upload.quiet_limit = absl::Milliseconds(100);
     options.progress_interval = absl::ZeroDuration();
+    options.leave_timeout = absl::Hours(1);
     return options;
   }
 
