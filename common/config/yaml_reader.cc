@@ -1,9 +1,12 @@
 #include "common/config/yaml_reader.h"
 
+#include <yaml-cpp/eventhandler.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <numeric>
+#include <sstream>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -78,6 +81,23 @@ std::optional<size_t> IndentingTab(std::string_view text, size_t offset) {
   return tab;
 }
 
+// Sees where a document starts, and nothing else. YAML::LoadAll is no way to count documents: yaml-cpp 0.7 finds
+// endless empty ones in front of a stray flow character such as `,`.
+class DocumentStart final : public YAML::EventHandler {
+ public:
+  YAML::Mark mark;
+
+  void OnDocumentStart(const YAML::Mark& start) override { mark = start; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
 }  // namespace
 
 bool Range::Contains(double value) const {
@@ -111,15 +131,22 @@ void YamlReader::Load() {
                                 static_cast<unsigned>(static_cast<unsigned char>(text_[bad]))));
   }
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text_));
-    if (documents.size() > 1) {
-      return Fail(Severity::kPresent, At(documents[1].Mark()), "a second YAML document; use one");
+    const std::string text(text_);
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    DocumentStart start;
+    if (!parser.HandleNextDocument(start)) return;  // Nothing but comments.
+    if (parser.HandleNextDocument(start)) {
+      const bool marked = text_.substr(std::min(text_.size(), static_cast<size_t>(start.mark.pos))).starts_with("---");
+      return Fail(Severity::kPresent, At(start.mark),
+                  marked ? "a second YAML document; use one" : "not valid YAML: nothing may follow here");
     }
-    if (documents.empty() || documents[0].IsNull()) return;
-    if (!documents[0].IsMap()) {
-      return Fail(Severity::kPresent, At(documents[0].Mark()), "not a map; write `key: value` lines");
+    const YAML::Node document = YAML::Load(text);
+    if (document.IsNull()) return;
+    if (!document.IsMap()) {
+      return Fail(Severity::kPresent, At(document.Mark()), "not a map; write `key: value` lines");
     }
-    scope_ = OpenScope(documents[0], "", At(documents[0].Mark()));
+    scope_ = OpenScope(document, "", At(document.Mark()));
   } catch (const YAML::Exception& exception) {
     const bool placed = !exception.mark.is_null() && static_cast<size_t>(exception.mark.pos) <= text_.size();
     if (const auto tab = IndentingTab(text_, placed ? static_cast<size_t>(exception.mark.pos) : 0); tab.has_value()) {
