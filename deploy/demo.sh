@@ -36,6 +36,7 @@ stop_all() {
   done
   wait 2>/dev/null || true
 }
+trap 'echo "demo.sh: the command at line $LINENO failed" >&2' ERR
 trap 'stop_all' EXIT
 trap 'echo; echo "stopping"; stop_all; exit 130' INT
 trap 'stop_all; exit 143' TERM
@@ -53,7 +54,7 @@ if [[ ! -s $work/text/held-out.txt ]]; then
   total=$(stat -c %s "$work/text/all.txt")
   half=$((total * 95 / 200))
   head -c "$half" "$work/text/all.txt" >"$work/text/east.txt"
-  tail -c +$((half + 1)) "$work/text/all.txt" | head -c "$half" >"$work/text/west.txt"
+  head -c $((2 * half)) "$work/text/all.txt" | tail -c "$half" >"$work/text/west.txt"
   tail -c +$((2 * half + 1)) "$work/text/all.txt" >"$work/text/held-out.tmp"
   mv "$work/text/held-out.tmp" "$work/text/held-out.txt"
 fi
