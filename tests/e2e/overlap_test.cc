@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,6 +18,7 @@
 #include "common/base/mutex.h"
 #include "common/codec/codec.h"
 #include "tests/support/coordinator_process.h"
+#include "tests/support/drift_trainer.h"
 #include "tests/support/process.h"
 #include "tests/support/tcp_proxy.h"
 #include "worker/loop/run_worker.h"
@@ -26,6 +27,7 @@ namespace diloco {
 namespace {
 
 using testing::CoordinatorProcess;
+using testing::DriftTrainer;
 using testing::TcpProxy;
 using testing::TempFolder;
 
@@ -87,38 +89,19 @@ class SteppedLink {
   std::map<int, int64_t> versions_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Every step takes its link's bytes and moves each parameter a little.
-class SteppedTrainer : public Trainer {
+// Every step takes its link's bytes first.
+class SteppedTrainer final : public DriftTrainer {
  public:
-  explicit SteppedTrainer(SteppedLink* link) : link_(link), theta_(static_cast<size_t>(kTensors * kElements), 1.0f) {}
+  explicit SteppedTrainer(SteppedLink* link)
+      : DriftTrainer({.elements = kTensors * kElements, .tensors = kTensors}), link_(link) {}
 
-  std::vector<TensorSpec> Tensors() const override {
-    std::vector<TensorSpec> tensors;
-    for (int i = 0; i < kTensors; ++i) tensors.push_back({.name = absl::StrFormat("t%d", i), .shape = {kElements}});
-    return tensors;
-  }
-  void SetLayout(const Layout&) override {}
   absl::StatusOr<StepReport> Step(int64_t step) override {
     link_->Step(step / kInnerSteps);
-    for (size_t i = 0; i < theta_.size(); ++i) theta_[i] -= 1e-4f * static_cast<float>(1 + i % 7);
-    return StepReport{.loss = 1, .tokens = 1};
-  }
-  absl::Status ReadParameters(absl::Span<float> out) override {
-    std::copy(theta_.begin(), theta_.end(), out.begin());
-    return absl::OkStatus();
-  }
-  absl::Status WriteParameters(absl::Span<const float> parameters) override {
-    theta_.assign(parameters.begin(), parameters.end());
-    return absl::OkStatus();
-  }
-  void ResetInnerOptimizer() override {}
-  absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float>) override {
-    return absl::FailedPreconditionError("no held-out data");
+    return DriftTrainer::Step(step);
   }
 
  private:
-  SteppedLink* link_;
-  std::vector<float> theta_;
+  SteppedLink* const link_;
 };
 
 struct Outcome {

@@ -1,8 +1,6 @@
 // A worker on the real client with a trainer that needs no model: the quadratic world of a trajectory file, or a
 // deterministic drift of any size and speed. For tests and load; `--trace` writes what happened, one JSON line each.
 #include <atomic>
-#include <bit>
-#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -15,12 +13,12 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "common/base/clock.h"
 #include "common/base/exit_code.h"
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/drift_trainer.h"
 #include "tests/support/trajectories.h"
 #include "worker/loop/run_worker.h"
 
@@ -46,59 +44,6 @@ struct Flags {
 
 // Theta in the trace of models up to this size.
 constexpr size_t kTracedElements = 4096;
-
-// Moves every parameter by a hash of (worker, step, index), in [-1e-3, 1e-3). No real work, so that the load is the
-// network's and the coordinator's.
-class DriftTrainer final : public Trainer {
- public:
-  DriftTrainer(int64_t elements, int tensors, int worker, absl::Duration step_time)
-      : theta_(static_cast<size_t>(elements)), tensors_(tensors), worker_(worker), step_time_(step_time) {}
-
-  std::vector<TensorSpec> Tensors() const override {
-    std::vector<TensorSpec> tensors;
-    const auto size = static_cast<int64_t>(theta_.size());
-    for (int t = 0; t < tensors_; ++t) {
-      const int64_t count = size * (t + 1) / tensors_ - size * t / tensors_;
-      tensors.push_back({.name = "drift" + std::to_string(t), .shape = {count}, .layer = t});
-    }
-    return tensors;
-  }
-  void SetLayout(const Layout&) override {}
-  absl::StatusOr<StepReport> Step(int64_t step) override {
-    const SteadyClock clock;
-    const MonotonicTime end = clock.Now() + step_time_;
-    uint64_t state = static_cast<uint64_t>(step) * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(worker_);
-    for (float& value : theta_) {
-      state = state * 6364136223846793005 + 1442695040888963407;
-      value += 1e-3f * (static_cast<float>(state >> 40) * 0x1.0p-23f - 1.0f);
-    }
-    Mutex mutex;
-    CondVar never;
-    MutexLock lock(&mutex);
-    while (clock.Now() < end && !interrupted) {
-      never.WaitUntil(&mutex, ToSteady(end));
-    }
-    return StepReport{.loss = 1.0, .tokens = 1};
-  }
-  absl::Status ReadParameters(absl::Span<float> out) override {
-    std::copy(theta_.begin(), theta_.end(), out.begin());
-    return absl::OkStatus();
-  }
-  absl::Status WriteParameters(absl::Span<const float> parameters) override {
-    theta_.assign(parameters.begin(), parameters.end());
-    return absl::OkStatus();
-  }
-  void ResetInnerOptimizer() override {}
-  absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float>) override {
-    return EvaluationReport{.loss = 1.0, .tokens = 1};
-  }
-
- private:
-  std::vector<float> theta_;
-  const int tensors_;
-  const int worker_;
-  const absl::Duration step_time_;
-};
 
 // Another trainer whose first parameter becomes NaN in the last step of one round.
 class PoisonedTrainer final : public Trainer {
@@ -132,8 +77,11 @@ class PoisonedTrainer final : public Trainer {
 absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(const Flags& flags, const RunConfig& config) {
   std::unique_ptr<Trainer> trainer;
   if (flags.vectors.empty()) {
-    trainer = std::make_unique<DriftTrainer>(flags.elements, flags.tensors, flags.worker,
-                                             absl::Milliseconds(flags.step_milliseconds));
+    trainer =
+        std::make_unique<DriftTrainer>(DriftTrainer::Options{.elements = flags.elements,
+                                                             .tensors = flags.tensors,
+                                                             .seed = flags.worker,
+                                                             .step_time = absl::Milliseconds(flags.step_milliseconds)});
   } else {
     DILOCO_ASSIGN_OR_RETURN(const std::vector<Trajectory> trajectories, LoadTrajectories(flags.vectors));
     for (const Trajectory& trajectory : trajectories) {

@@ -1,0 +1,52 @@
+#include "tests/support/drift_trainer.h"
+
+#include <algorithm>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+
+namespace diloco::testing {
+
+std::vector<TensorSpec> DriftTrainer::Tensors() const {
+  std::vector<TensorSpec> tensors;
+  for (int t = 0; t < options_.tensors; ++t) {
+    const int64_t begin = options_.elements * t / options_.tensors;
+    const int64_t end = options_.elements * (t + 1) / options_.tensors;
+    tensors.push_back({.name = "drift" + std::to_string(t), .shape = {end - begin}, .layer = t});
+  }
+  return tensors;
+}
+
+absl::StatusOr<StepReport> DriftTrainer::Step(int64_t step) {
+  const SteadyClock clock;
+  const MonotonicTime end = clock.Now() + options_.step_time;
+  uint64_t state = static_cast<uint64_t>(step) * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(options_.seed);
+  for (float& value : theta_) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    value += 1e-3f * (static_cast<float>(state >> 40) * 0x1.0p-23f - 1.0f);
+  }
+  Mutex mutex;
+  CondVar never;
+  MutexLock lock(&mutex);
+  while (clock.Now() < end) {
+    never.WaitUntil(&mutex, ToSteady(end));
+  }
+  return StepReport{.loss = 1.0, .tokens = 1};
+}
+
+absl::Status DriftTrainer::ReadParameters(absl::Span<float> out) {
+  std::copy(theta_.begin(), theta_.end(), out.begin());
+  return absl::OkStatus();
+}
+
+absl::Status DriftTrainer::WriteParameters(absl::Span<const float> parameters) {
+  theta_.assign(parameters.begin(), parameters.end());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<EvaluationReport> DriftTrainer::Evaluate(absl::Span<const float>) {
+  return EvaluationReport{.loss = 1.0, .tokens = 1};
+}
+
+}  // namespace diloco::testing

@@ -1,0 +1,38 @@
+// A trainer without a model, of any size and speed, so that the load is the network's and the coordinator's.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/time/time.h"
+
+#include "worker/trainer/trainer.h"
+
+namespace diloco::testing {
+
+// Each step moves every parameter by a hash of (seed, step, index), in [-1e-3, 1e-3).
+class DriftTrainer : public Trainer {
+ public:
+  struct Options {
+    int64_t elements = 0;      // Parameters, cut evenly into
+    int tensors = 1;           // this many tensors, each a layer.
+    int seed = 0;              // Another one a worker.
+    absl::Duration step_time;  // Of a step at least; waited for without burning the processor.
+  };
+
+  explicit DriftTrainer(const Options& options) : options_(options), theta_(static_cast<size_t>(options.elements)) {}
+
+  std::vector<TensorSpec> Tensors() const override;
+  void SetLayout(const Layout&) override {}
+  absl::StatusOr<StepReport> Step(int64_t step) override;
+  absl::Status ReadParameters(absl::Span<float> out) override;
+  absl::Status WriteParameters(absl::Span<const float> parameters) override;
+  void ResetInnerOptimizer() override {}
+  absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float> parameters) override;
+
+ private:
+  const Options options_;
+  std::vector<float> theta_;
+};
+
+}  // namespace diloco::testing
