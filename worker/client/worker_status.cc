@@ -2,6 +2,16 @@
 
 namespace diloco {
 
+WorkerStatus WorkerStatus::At(MonotonicTime now) const {
+  WorkerStatus status = *this;
+  if (waiting_since) {
+    const double waited = absl::ToDoubleSeconds(now - *waiting_since);
+    status.blocked_seconds += waited;
+    status.wall_seconds += waited;
+  }
+  return status;
+}
+
 v1::WorkerProgress ToProgress(const WorkerStatus& status) {
   v1::WorkerProgress progress;
   progress.set_step(status.step);

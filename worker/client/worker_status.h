@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "diloco/v1/types.pb.h"
 
@@ -48,7 +50,10 @@ struct WorkerStatus {
   int64_t resyncs = 0;            // Snapshots taken after the first.
   int64_t upload_queue = 0;       // Contributions that the coordinator does not hold yet.
   std::vector<RoundAbstention> abstentions;
+  std::optional<MonotonicTime> waiting_since;  // At a boundary, now; not yet in blocked_seconds or wall_seconds.
 
+  // The same, with the wait that is under way counted.
+  WorkerStatus At(MonotonicTime now) const;
   // Rounds between the worker's round and the averages that its parameters contain; 0: everything is in.
   int64_t Staleness() const { return round > applied_version ? round - applied_version : 0; }
   int64_t Reconnects() const { return session_reconnects + stream_reconnects; }

@@ -83,7 +83,15 @@ absl::StatusOr<int64_t> TrainingLoop::EndRound(int64_t round) {
     HandOver(round, finite, std::move(outer_gradient), {});
   }
   const int64_t required = schedule_.Plan(round, 0).required;
+  NoteTime();
+  const MonotonicTime asked_at = parts_.clock->Now();
+  parts_.board->Update([&](WorkerStatus& status) { status.waiting_since = asked_at; });
   DILOCO_ASSIGN_OR_RETURN(const Exchange::Taken taken, parts_.exchange->Take(round, required));
+  parts_.board->Update([&](WorkerStatus& status) {
+    status.waiting_since.reset();
+    status.blocked_seconds += absl::ToDoubleSeconds(taken.wait);
+  });
+  NoteTime();
   const bool look_ahead = method_.after == AfterBoundary::kLookahead && finite;
   SetTheta(taken.boundary, look_ahead, outer_gradient);
   DILOCO_RETURN_IF_ERROR(parts_.trainer->WriteParameters(anchor_));
@@ -100,12 +108,10 @@ absl::StatusOr<int64_t> TrainingLoop::EndRound(int64_t round) {
   const int64_t next = std::min(schedule_.NextRound(round, taken.boundary.published), schedule_.rounds());
   parts_.post(TrainingAdvanced{next});
 
-  const double blocked = absl::ToDoubleSeconds(taken.wait);
   const int64_t version = taken.boundary.version();
   parts_.board->Update([&](WorkerStatus& status) {
     status.round = next;
     status.applied_version = version;
-    status.blocked_seconds += blocked;
     status.rounds_skipped += next - round - 1;
     status.outer_gradients_not_finite += finite ? 0 : 1;
   });
@@ -120,7 +126,7 @@ absl::StatusOr<int64_t> TrainingLoop::EndRound(int64_t round) {
                                  .version = version,
                                  .finite = finite,
                                  .waited = taken.waited,
-                                 .blocked_seconds = blocked,
+                                 .blocked_seconds = absl::ToDoubleSeconds(taken.wait),
                                  .theta = anchor_});
   }
   return next;

@@ -190,7 +190,7 @@ void ControlSession::Heartbeat() {
 }
 
 v1::SessionRequest ControlSession::MakeHeartbeat() {
-  const WorkerStatus status = board_->Get();
+  const WorkerStatus status = board_->Get().At(clock_->Now());
   v1::SessionRequest request;
   request.set_run_id(options_.join.run_id());
   request.set_worker_id(options_.join.worker_id());
