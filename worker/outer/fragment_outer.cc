@@ -99,7 +99,9 @@ absl::Status FragmentOuter::Apply(const StepScalars& scalars, absl::Span<const f
   }
   consensus_.Apply(scalars, average);
   for (float& l : own_momentum_) l = scalars.momentum * l;
+  int64_t newest = -1;
   for (const OwnSettlement& settlement : settled) {
+    newest = std::max(newest, settlement.round);
     const auto own = std::find_if(unsettled_.begin(), unsettled_.end(), [&](const OwnContribution& candidate) {
       return candidate.round == settlement.round && candidate.digest == settlement.digest;
     });
@@ -111,6 +113,8 @@ absl::Status FragmentOuter::Apply(const StepScalars& scalars, absl::Span<const f
     }
     unsettled_.erase(own);
   }
+  // Contributions settle in round order: an older one was not taken, and no global delta will ever name it.
+  std::erase_if(unsettled_, [newest](const OwnContribution& own) { return own.round < newest; });
   // A delta that tells no weight (its members left) does not change the share.
   const double share_base = scalars_.participating_weight;
   scalars_ = scalars;

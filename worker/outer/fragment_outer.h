@@ -66,7 +66,7 @@ class FragmentOuter {
   void Contribute(OwnContribution contribution);
 
   // Applies the next global delta (round == consensus().version()). Settlements of contributions that are not held
-  // add nothing. Shapes: average [n].
+  // add nothing; contributions older than a settled one leave with it. Shapes: average [n].
   // Errors: kInvalidArgument, and nothing changes: another size, or scalars out of range.
   absl::Status Apply(const StepScalars& scalars, absl::Span<const float> average,
                      absl::Span<const OwnSettlement> settled);

@@ -302,11 +302,7 @@ void SyncCore::Adopt(Snapshot snapshot) {
     } else {
       continue;
     }
-    for (const int64_t round : store_.Rounds(static_cast<int>(f))) {
-      if (round <= snapshot.settled_rounds[f]) {
-        Settle(round, static_cast<int>(f));
-      }
-    }
+    SettleUpTo(snapshot.settled_rounds[f], static_cast<int>(f));
     Announce(static_cast<int>(f));
   }
 }
@@ -397,12 +393,17 @@ void SyncCore::SettleOwn(const v1::SettledContribution& settled) {
     spdlog::warn("event=contribution_dropped fragment={} round={} settlement={}", settled.id().fragment(),
                  settled.id().round(), v1::Settlement_Name(settled.settlement()));
   }
-  Settle(settled.id().round(), static_cast<int>(settled.id().fragment()));
+  SettleUpTo(settled.id().round(), static_cast<int>(settled.id().fragment()));
 }
 
-void SyncCore::Settle(int64_t round, int fragment) {
-  Upload(ContributionSettled{round, fragment});
-  store_.Remove(round, fragment);
+// Contributions of a fragment settle in round order: what a newer one overtook is not taken any more.
+void SyncCore::SettleUpTo(int64_t round, int fragment) {
+  for (const int64_t held : store_.Rounds(fragment)) {
+    if (held <= round) {
+      Upload(ContributionSettled{held, fragment});
+      store_.Remove(held, fragment);
+    }
+  }
 }
 
 // ---- The outer loop ----

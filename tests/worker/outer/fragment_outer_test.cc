@@ -90,6 +90,19 @@ TEST(FragmentOuterTest, SettlementOfOtherBytesOrRoundsTouchesNothing) {
   EXPECT_EQ(outer.Stage().base, std::vector<float>{6.25f});
 }
 
+// As when the coordinator did not take round 0 any more because round 1 had overtaken it.
+TEST(FragmentOuterTest, ContributionThatANewerOneOvertookLeavesWithIt) {
+  FragmentOuter outer = Make("eager", 0.5, false);
+  outer.Contribute(Own(0, 0.5f, 64.0f));
+  outer.Contribute(Own(1, 0.5f, 4.0f));
+  outer.Contribute(Own(2, 0.5f, 4.0f));
+  const std::vector<OwnSettlement> settled = {Settle(1, true)};
+  ASSERT_TRUE(outer.Apply(kScalars, {0.0f}, settled).ok());
+  ASSERT_EQ(outer.unsettled().size(), 1u);
+  // l = 0.5*4 = 2; q = 0.5*2 + 2 = 3; off = 2 + 0.5*3 = 3.5; base = 8 - 0.5*(3.5 + 0.25*3) = 5.875.
+  EXPECT_EQ(outer.Stage().base, std::vector<float>{5.875f});
+}
+
 TEST(FragmentOuterTest, ShareFollowsTheParticipatingWeight) {
   FragmentOuter outer = Make("eager", std::nullopt, false);
   EXPECT_EQ(outer.Stage().lambda, 0.5f);

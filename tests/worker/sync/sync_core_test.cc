@@ -208,6 +208,20 @@ TEST_F(SyncCoreTest, SendsEachFragmentUntilItIsSettled) {
   EXPECT_EQ(board_.Get().downloaded_bytes, 4u);
 }
 
+TEST_F(SyncCoreTest, ContributionThatANewerOneOvertookIsForgottenWithIt) {
+  Make(Config("eager"));
+  for (const int64_t round : {0, 1}) {
+    ASSERT_EQ(Handle(TrainingAdvanced{round}), absl::OkStatus());
+    ASSERT_EQ(Handle(OuterGradientTaken{round, {0.5f, 0.25f}, {1, 1}}), absl::OkStatus());
+  }
+  ASSERT_EQ(Handle(TrainingAdvanced{2}), absl::OkStatus());
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(Handle(UploadWritten{0, 1}), absl::OkStatus());
+  EXPECT_EQ(board_.Get().upload_queue, 4);
+  ASSERT_EQ(Publish(0, 0), absl::OkStatus());
+  ASSERT_EQ(Publish(0, 0.5f, {1}), absl::OkStatus());
+  EXPECT_EQ(board_.Get().upload_queue, 2);
+}
+
 TEST_F(SyncCoreTest, AbstentionsLastUntilTheRoundCommits) {
   Make(Config("eager"));
   ASSERT_EQ(Handle(TrainingAdvanced{0}), absl::OkStatus());
