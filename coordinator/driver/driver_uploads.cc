@@ -1,5 +1,4 @@
 // Contributions on their way in: from the first chunk to the verdict.
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -11,6 +10,9 @@
 
 namespace diloco {
 namespace {
+
+// Largest weight of a contribution: what a double counts exactly, and the sum over all workers stays finite.
+constexpr double kMaxWeight = 0x1p53;
 
 ContributionId IdOf(const v1::UploadRequest& request) {
   return {.worker = request.worker_id(), .fragment = static_cast<int>(request.fragment()), .round = request.round()};
@@ -63,8 +65,9 @@ absl::Status Driver::Impl::CheckUploadContent(const v1::UploadRequest& request) 
                                                       request.element_count(), request.contribution_bytes(),
                                                       request.fragment(), elements, bytes));
   }
-  if (!(request.weight() > 0) || !std::isfinite(request.weight())) {
-    return absl::InvalidArgumentError(absl::StrFormat("its weight %g is not positive and finite", request.weight()));
+  if (!(request.weight() > 0 && request.weight() <= kMaxWeight)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("its weight %g is not positive and at most %g", request.weight(), kMaxWeight));
   }
   if (request.chunk_bytes() == 0 || request.chunk_bytes() > kMaxChunkBytes ||
       bytes / request.chunk_bytes() > kMaxUploadChunks) {

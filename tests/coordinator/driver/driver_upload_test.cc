@@ -118,6 +118,7 @@ TEST_F(DriverUploadTest, ContentThatIsWrongIsRefusedAndTheRoundGoesOn) {
       {"6 elements", [](v1::UploadRequest* r) { r->set_element_count(6); }},
       {"weight", [](v1::UploadRequest* r) { r->set_weight(0); }},
       {"weight", [](v1::UploadRequest* r) { r->set_weight(std::numeric_limits<double>::infinity()); }},
+      {"weight", [](v1::UploadRequest* r) { r->set_weight(1e300); }},
       {"digest", [](v1::UploadRequest* r) { r->clear_contribution_digest(); }},
       {"chunks", [](v1::UploadRequest* r) { r->set_chunk_bytes(0); }},
   };
