@@ -9,12 +9,17 @@
 namespace diloco {
 namespace {
 
-// Offers `handle(request, reply)` as a task; a request that is turned away is answered at once.
-template <typename Request, typename Response, typename Handle>
-void Offer(Mailbox& mailbox, Request request, Reply<Response> reply, Handle handle) {
+// Offers `handle(request, reply)` as a task; a request that is turned away is answered at once, and one whose turn
+// comes when the driver has halted answers itself.
+template <typename Impl, typename Request, typename Response, typename Handle>
+void Offer(Impl* impl, Request request, Reply<Response> reply, Handle handle) {
   PendingReply<Response> pending(std::move(reply));
   auto held = std::make_shared<Request>(std::move(request));
-  const absl::Status status = mailbox.Offer([held, pending, handle] { handle(*held, pending); });
+  const absl::Status status = impl->mailbox().Offer([impl, held, pending, handle] {
+    if (!impl->halted()) {
+      handle(*held, pending);
+    }
+  });
   if (!status.ok()) {
     pending(status);
   }
@@ -39,12 +44,12 @@ void Driver::Shutdown() { impl_->Shutdown(); }
 void Driver::RunUntilIdle() { impl_->RunUntilIdle(); }
 
 void Driver::DescribeRun(v1::DescribeRunRequest request, Reply<v1::DescribeRunResponse> reply) {
-  Offer(impl_->mailbox(), std::move(request), std::move(reply),
+  Offer(impl_.get(), std::move(request), std::move(reply),
         [impl = impl_.get()](const auto& r, const auto& pending) { impl->DescribeRun(r, pending); });
 }
 
 void Driver::Join(v1::JoinRequest request, Reply<v1::JoinResponse> reply) {
-  Offer(impl_->mailbox(), std::move(request), std::move(reply),
+  Offer(impl_.get(), std::move(request), std::move(reply),
         [impl = impl_.get()](const auto& r, const auto& pending) { impl->Join(r, pending); });
 }
 
@@ -70,12 +75,12 @@ void Driver::CloseSession(SessionToken token) {
 }
 
 void Driver::Upload(v1::UploadRequest request, Reply<v1::UploadResponse> reply) {
-  Offer(impl_->mailbox(), std::move(request), std::move(reply),
+  Offer(impl_.get(), std::move(request), std::move(reply),
         [impl = impl_.get()](const auto& r, const auto& pending) { impl->Upload(r, pending); });
 }
 
 void Driver::Subscribe(v1::SubscribeRequest request, std::shared_ptr<DeltaQueue> queue, Reply<std::monostate> reply) {
-  Offer(impl_->mailbox(), std::move(request), std::move(reply),
+  Offer(impl_.get(), std::move(request), std::move(reply),
         [impl = impl_.get(), queue](const auto& r, const auto& pending) { impl->Subscribe(r, queue, pending); });
 }
 
@@ -84,38 +89,38 @@ void Driver::Unsubscribe(std::shared_ptr<DeltaQueue> queue) {
 }
 
 void Driver::OpenSnapshot(v1::FetchSnapshotRequest request, Reply<SnapshotSource> reply) {
-  Offer(impl_->mailbox(), std::move(request), std::move(reply),
+  Offer(impl_.get(), std::move(request), std::move(reply),
         [impl = impl_.get()](const auto& r, const auto& pending) { impl->OpenSnapshot(r, pending); });
 }
 
 void Driver::Seed(v1::SeedRequest first, std::string parameters, Reply<v1::SeedResponse> reply) {
   auto held = std::make_shared<std::string>(std::move(parameters));
-  Offer(impl_->mailbox(), std::move(first), std::move(reply),
+  Offer(impl_.get(), std::move(first), std::move(reply),
         [impl = impl_.get(), held](const auto& r, const auto& pending) { impl->Seed(r, std::move(*held), pending); });
 }
 
 void Driver::GetStatus(v1::GetStatusRequest request, Reply<v1::GetStatusResponse> reply) {
-  Offer(impl_->mailbox(), std::move(request), std::move(reply),
+  Offer(impl_.get(), std::move(request), std::move(reply),
         [impl = impl_.get()](const auto& r, const auto& pending) { impl->GetStatus(r, pending); });
 }
 
 void Driver::ListRounds(v1::ListRoundsRequest request, Reply<v1::ListRoundsResponse> reply) {
-  Offer(impl_->mailbox(), std::move(request), std::move(reply),
+  Offer(impl_.get(), std::move(request), std::move(reply),
         [impl = impl_.get()](const auto& r, const auto& pending) { impl->ListRounds(r, pending); });
 }
 
 void Driver::DescribeRound(v1::DescribeRoundRequest request, Reply<v1::DescribeRoundResponse> reply) {
-  Offer(impl_->mailbox(), std::move(request), std::move(reply),
+  Offer(impl_.get(), std::move(request), std::move(reply),
         [impl = impl_.get()](const auto& r, const auto& pending) { impl->DescribeRound(r, pending); });
 }
 
 void Driver::ListWorkers(v1::ListWorkersRequest request, Reply<v1::ListWorkersResponse> reply) {
-  Offer(impl_->mailbox(), std::move(request), std::move(reply),
+  Offer(impl_.get(), std::move(request), std::move(reply),
         [impl = impl_.get()](const auto& r, const auto& pending) { impl->ListWorkers(r, pending); });
 }
 
 void Driver::SaveCheckpoint(v1::SaveCheckpointRequest request, Reply<v1::SaveCheckpointResponse> reply) {
-  Offer(impl_->mailbox(), std::move(request), std::move(reply),
+  Offer(impl_.get(), std::move(request), std::move(reply),
         [impl = impl_.get()](const auto& r, const auto& pending) { impl->SaveCheckpoint(r, pending); });
 }
 

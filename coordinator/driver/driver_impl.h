@@ -56,6 +56,8 @@ class Driver::Impl {
   void Shutdown();
   Mailbox& mailbox() { return *mailbox_; }
   SessionToken NextToken() { return next_token_.fetch_add(1); }
+  // Nothing is begun any more.
+  bool halted() const { return stopping_ || failed_; }
 
   // Requests.
   void DescribeRun(const v1::DescribeRunRequest& request, const PendingReply<v1::DescribeRunResponse>& reply);
@@ -120,7 +122,6 @@ class Driver::Impl {
   void Settle();
   void Step(const RoundEvent& event);
   void Fail(const absl::Status& status);
-  bool halted() const { return stopping_ || failed_; }
   void CloseEverything(const absl::Status& status);
   MonotonicTime NextWakeUp() const;
   void ReportWaiting();

@@ -164,6 +164,33 @@ TEST_F(DriverUploadTest, ValuesThatAreNotFiniteOrOtherThanAnnouncedAreRefused) {
   EXPECT_THAT(average, ::testing::Each(0.0F));
 }
 
+// What was queued behind the failure: an upload of what is held already, and a checkpoint that nobody will write.
+TEST_F(DriverUploadTest, WhatWaitsWhenTheStoreFailsIsAnswered) {
+  ASSERT_EQ(east_.Contribute(0, 0, 3)->verdict(), v1::CONTRIBUTION_VERDICT_STORED);
+  const std::vector<v1::UploadRequest> chunks = west_.Chunks(0, 0, 5);
+  std::vector<Answer<v1::UploadResponse>> answers(chunks.size());
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    coordinator_.driver->Upload(chunks[i], Into(&answers[i]));
+  }
+  coordinator_.PumpDriver();
+  while (coordinator_.disk.size() == 0) {  // Until the commit is on its way to the disk.
+    ASSERT_TRUE(coordinator_.pool.RunOne());
+    coordinator_.PumpDriver();
+  }
+  coordinator_.files.fail_syncs = true;
+  ASSERT_TRUE(coordinator_.disk.RunOne());
+  Answer<v1::UploadResponse> repeated;
+  Answer<v1::SaveCheckpointResponse> save;
+  coordinator_.driver->Upload(east_.Chunks(0, 0, 3)[0], Into(&repeated));
+  coordinator_.driver->SaveCheckpoint(v1::SaveCheckpointRequest(), Into(&save));
+  coordinator_.PumpDriver();
+  EXPECT_EQ(coordinator_.observer.fatal.code(), absl::StatusCode::kDataLoss);
+  ASSERT_TRUE(repeated->has_value());
+  EXPECT_EQ((*repeated)->status().code(), absl::StatusCode::kUnavailable);
+  ASSERT_TRUE(save->has_value());
+  EXPECT_EQ((*save)->status().code(), absl::StatusCode::kUnavailable);
+}
+
 TEST_F(DriverUploadTest, OtherBytesForWhatIsHeldAreRefused) {
   ASSERT_EQ(east_.Contribute(0, 0, 3)->verdict(), v1::CONTRIBUTION_VERDICT_STORED);
   const auto other = east_.Upload(east_.Chunks(0, 0, 4)[0]);
