@@ -237,6 +237,10 @@ absl::Status Driver::Impl::CheckSessionMessage(const v1::SessionRequest& request
       return absl::InvalidArgumentError(absl::StrFormat("an evaluation of version %d in a run of %d rounds",
                                                         evaluation.version(), options_.config.run.rounds));
     }
+    if (evaluation.tokens() == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("the evaluation of version %d is of no tokens", evaluation.version()));
+    }
   }
   const int64_t fragments = run_ == nullptr ? 0 : run_->layout->fragment_count();
   if (request.abstentions_size() > fragments * options_.config.OpenRounds()) {

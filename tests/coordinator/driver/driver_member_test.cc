@@ -161,11 +161,16 @@ TEST_F(DriverMemberTest, WrongSessionMessagesCloseTheSession) {
   EXPECT_EQ(closed([](v1::SessionRequest* r) { r->set_worker_id("north"); }), absl::StatusCode::kAborted);
   EXPECT_EQ(closed([](v1::SessionRequest* r) { r->add_abstentions()->set_fragment(2); }),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(closed([](v1::SessionRequest* r) { r->add_evaluations()->set_version(4); }),
+  EXPECT_EQ(closed([](v1::SessionRequest* r) {
+              r->add_evaluations()->set_version(4);
+              r->mutable_evaluations(0)->set_tokens(1);
+            }),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(closed([](v1::SessionRequest* r) { r->add_evaluations()->set_loss(1); }),  // Of no tokens.
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(closed([](v1::SessionRequest* r) {
               for (int i = 0; i <= kMaxEvaluationsPerHeartbeat; ++i) {
-                r->add_evaluations();
+                r->add_evaluations()->set_tokens(1);
               }
             }),
             absl::StatusCode::kInvalidArgument);
