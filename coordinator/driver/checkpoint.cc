@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 
 #include "common/base/status_macros.h"
@@ -14,6 +16,9 @@ namespace {
 
 constexpr char kModelFile[] = "model.safetensors";
 constexpr char kConfigFile[] = "run.yaml";
+constexpr char kFolderPrefix[] = "round-";
+
+std::string FolderName(int64_t version) { return absl::StrFormat("%s%08d", kFolderPrefix, version); }
 
 absl::StatusOr<uint64_t> SizeOf(FileSystem* files, const std::string& path) {
   DILOCO_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, files->OpenForRead(path));
@@ -45,9 +50,26 @@ absl::Status WriteConfig(FileSystem* files, const std::string& path, const std::
 
 }  // namespace
 
+std::optional<SavedCheckpoint> FindNewestCheckpoint(FileSystem* files, const std::string& folder) {
+  std::optional<SavedCheckpoint> newest;
+  const absl::StatusOr<std::vector<std::string>> names = files->List(folder);
+  for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+    int64_t version = 0;
+    if (!absl::StartsWith(name, kFolderPrefix) || !absl::SimpleAtoi(name.substr(sizeof(kFolderPrefix) - 1), &version) ||
+        name != FolderName(version) || (newest && version < newest->version)) {
+      continue;
+    }
+    const std::string path = folder + "/" + name;
+    if (const absl::StatusOr<uint64_t> size = SizeOf(files, path + "/" + kModelFile); size.ok()) {
+      newest = {.path = path, .version = version, .size_bytes = *size};
+    }
+  }
+  return newest;
+}
+
 absl::StatusOr<SavedCheckpoint> WriteCheckpoint(FileSystem* files, const std::string& folder,
                                                 const CheckpointContent& content) {
-  const std::string name = absl::StrFormat("round-%08d", content.version);
+  const std::string name = FolderName(content.version);
   SavedCheckpoint saved{.path = folder + "/" + name, .version = content.version};
   const std::string model = saved.path + "/" + kModelFile;
   if (const absl::StatusOr<uint64_t> size = SizeOf(files, model); size.ok()) {

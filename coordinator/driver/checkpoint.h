@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -26,6 +27,9 @@ struct SavedCheckpoint {
   int64_t version = 0;
   uint64_t size_bytes = 0;  // Of model.safetensors.
 };
+
+// The checkpoint of the newest version in `folder`; nullopt: none, or no such folder.
+std::optional<SavedCheckpoint> FindNewestCheckpoint(FileSystem* files, const std::string& folder);
 
 // Writes aside, syncs, renames: the folder is there whole or not at all. A version that is there already is left as it
 // is. Errors: the file system's.

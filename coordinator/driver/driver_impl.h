@@ -227,7 +227,7 @@ class Driver::Impl {
   std::optional<PersistEnd> pending_end_;
   std::optional<v1::EndRecord> end_;
   bool final_checkpoint_saved_ = false;
-  std::string checkpoint_path_;  // Of the newest checkpoint; empty: none by this process.
+  std::string checkpoint_path_;  // Of the newest checkpoint; empty: none.
   int64_t checkpoint_version_ = 0;
   bool finished_ = false;
 

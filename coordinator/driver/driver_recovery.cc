@@ -1,4 +1,5 @@
 // Taking over what the store recovered, before the driver runs.
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -55,6 +56,10 @@ absl::Status Driver::Impl::Recover(RecoveredState recovered) {
   }
   if (run.arrays != nullptr) {
     DILOCO_RETURN_IF_ERROR(RecoverConsensus(std::move(run), recovered));
+  }
+  if (const std::optional<SavedCheckpoint> newest = FindNewestCheckpoint(world_.files, options_.checkpoint_folder)) {
+    checkpoint_path_ = newest->path;
+    checkpoint_version_ = newest->version;
   }
   reported_phase_ = machine_.phase();
   world_.observer->OnPhase(reported_phase_);

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/coordinator/driver/sim_cluster.h"
 
 namespace diloco {
@@ -103,6 +105,30 @@ TEST(DriverRecoveryTest, DescribesRoundsFromBeforeTheStart) {
   EXPECT_EQ(round->summary().state(), v1::ROUND_STATE_COMMITTED);
   EXPECT_EQ(round->summary().merged(), 4U);
   EXPECT_EQ(cluster.coordinator.Call(&Driver::GetStatus, v1::GetStatusRequest())->rounds_committed(), 3);
+}
+
+TEST(DriverRecoveryTest, KnowsTheNewestCheckpoint) {
+  SimCluster cluster(RunYaml(2, 4, "fp32", "fp32"), 2);
+  cluster.Start();
+  const auto save_at = [&cluster](int64_t version) {
+    while (cluster.workers[0]->version() < version) {
+      ASSERT_TRUE(cluster.Turn());
+    }
+    ASSERT_TRUE(cluster.coordinator.Call(&Driver::SaveCheckpoint, v1::SaveCheckpointRequest()).ok());
+  };
+  save_at(1);
+  save_at(2);
+  const auto before = cluster.coordinator.Call(&Driver::GetStatus, v1::GetStatusRequest());
+  ASSERT_EQ(before->checkpoint_version(), 2);
+  cluster.Crash();
+  // None of these is a checkpoint.
+  for (const std::string name : {".round-00000003.partial", "round-00000004", "round-9", "round-0000000x", "notes"}) {
+    std::filesystem::create_directory(cluster.coordinator.data() + "/checkpoints/" + name);
+  }
+  cluster.Start();
+  const auto after = cluster.coordinator.Call(&Driver::GetStatus, v1::GetStatusRequest());
+  EXPECT_EQ(after->checkpoint_version(), 2);
+  EXPECT_EQ(after->checkpoint_path(), before->checkpoint_path());
 }
 
 // Nothing reaches a subscriber before its sync returned.
