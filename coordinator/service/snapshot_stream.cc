@@ -50,6 +50,7 @@ void SnapshotStream::SendHeader() {
 void SnapshotStream::SendChunk() {
   const size_t size = std::min<uint64_t>(kMaxChunkBytes, source_.header.total_bytes() - offset_);
   v1::SnapshotChunk* chunk = written_.mutable_chunk();
+  chunk->set_run_id(source_.header.run_id());
   chunk->set_offset(offset_);
   std::string* payload = chunk->mutable_payload();
   payload->resize(size);

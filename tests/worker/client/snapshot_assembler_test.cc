@@ -42,6 +42,7 @@ class SnapshotAssemblerTest : public testing::Test {
     header->mutable_scalars()->set_participating_weight(3);
     for (size_t offset = 0; offset < bytes.size(); offset += 10) {
       v1::SnapshotChunk* chunk = items.emplace_back().mutable_chunk();
+      chunk->set_run_id("run");
       chunk->set_offset(offset);
       chunk->set_payload(bytes.substr(offset, 10));
       chunk->set_crc32c(ComputeCrc32c(chunk->payload()).value);

@@ -496,6 +496,7 @@ grpc::Status FakeCoordinator::FetchSnapshot(grpc::ServerContext*, const v1::Fetc
   writer->Write(item);
   for (size_t offset = 0; offset < bytes.size(); offset += kDownlinkChunk) {
     v1::SnapshotChunk* chunk = item.mutable_chunk();
+    chunk->set_run_id(config_.run.id);
     chunk->set_offset(offset);
     chunk->set_payload(bytes.substr(offset, kDownlinkChunk));
     chunk->set_crc32c(ComputeCrc32c(chunk->payload()).value);

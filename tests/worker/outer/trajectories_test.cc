@@ -118,8 +118,11 @@ std::vector<Trajectory> AllTrajectories() {
   return *std::move(trajectories);
 }
 
-TEST(TrajectoriesTest, FileHoldsEveryMethod) {
-  const std::vector<Trajectory> trajectories = AllTrajectories();
+TEST(TrajectoriesTest, CopyInTheTreeHoldsEveryMethod) {
+  const absl::StatusOr<std::vector<Trajectory>> loaded =
+      testing::LoadTrajectories(DILOCO_SOURCE_DIR "/tests/worker/outer/vectors.json");
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  const std::vector<Trajectory>& trajectories = *loaded;
   for (const Method& method : Methods()) {
     EXPECT_TRUE(std::any_of(trajectories.begin(), trajectories.end(), [&](const Trajectory& trajectory) {
       return trajectory.method == method.name;

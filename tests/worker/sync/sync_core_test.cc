@@ -90,6 +90,7 @@ class SyncCoreTest : public testing::Test {
     const uint64_t call = network_.download_call;
     ASSERT_EQ(Handle(SnapshotItemRead{call, item}), absl::OkStatus());
     v1::SnapshotChunk* chunk = item.mutable_chunk();
+    chunk->set_run_id("test");
     chunk->set_payload(bytes);
     chunk->set_crc32c(ComputeCrc32c(bytes).value);
     ASSERT_EQ(Handle(SnapshotItemRead{call, item}), absl::OkStatus());
