@@ -14,7 +14,7 @@
 namespace diloco {
 namespace {
 
-constexpr size_t kElements = size_t{4} << 20;  // 16 MiB of float32: outside the caches.
+constexpr size_t kElements = size_t{4} << 20;  // 16 MiB of float32: outside L1 and L2.
 
 using EncodeFunction = void (*)(absl::Span<const float>, absl::Span<char>);
 using DecodeFunction = void (*)(std::string_view, absl::Span<float>);
