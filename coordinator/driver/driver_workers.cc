@@ -138,7 +138,7 @@ void Driver::Impl::Join(const v1::JoinRequest& request, const PendingReply<v1::J
     return;
   }
   joining_.emplace(Joining{.software_version = BoundedReason(request.software_version()), .reply = reply});
-  Step(WorkerJoined{request.worker_id(), request.incarnation()});
+  Step(WorkerJoined{request.worker_id(), request.incarnation(), sessions_.IsOpen(request.worker_id())});
   joining_.reset();
 }
 

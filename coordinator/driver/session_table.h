@@ -29,6 +29,9 @@ class SessionTable {
   // False: the session is closed or unknown.
   bool Bind(Driver::SessionToken token, const std::string& worker);
 
+  // Whether a session of `worker` has spoken and is open.
+  bool IsOpen(const std::string& worker) const { return by_worker_.contains(worker); }
+
   // Sends the directive. `Send` always, `SendIfChanged` when it differs from the last one sent there.
   void Send(Driver::SessionToken token, const v1::Directive& directive);
   void SendIfChanged(const std::function<v1::Directive(const std::string& worker)>& directive_for);

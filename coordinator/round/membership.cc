@@ -50,7 +50,7 @@ RoundEffect Membership::Join(const WorkerJoined& event, int64_t first_round, boo
     return Refuse(event, RefuseWorker::Reason::kRunEnded,
                   absl::StrCat("the run has ended: all ", options_.rounds, " rounds are committed"));
   }
-  if (known && it->second.state == MemberState::kAlive) {
+  if (known && it->second.state == MemberState::kAlive && event.id_in_session) {
     return Refuse(event, RefuseWorker::Reason::kIdInUse,
                   absl::StrCat("worker id \"", event.worker, "\" is in use; stop the other process and wait ",
                                absl::FormatDuration(options_.lease), ", or choose another id"));

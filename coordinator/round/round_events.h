@@ -42,6 +42,7 @@ enum class Verdict { kWanted, kStored, kSettled, kRefused, kTooEarly };
 struct WorkerJoined {
   std::string worker;
   uint64_t incarnation = 0;
+  bool id_in_session = true;  // A session of this id is open. False: an older incarnation is replaced at once.
 };
 // A heartbeat, or any other sign of life, of a member.
 struct WorkerHeard {

@@ -82,12 +82,30 @@ TEST_F(DriverMemberTest, WrongJoinsAreRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("tensor 1, \"b\""));
   status = refusal([](v1::JoinRequest* r) { r->mutable_tensors(0)->set_name("z"); });
   EXPECT_THAT(std::string(status.message()), HasSubstr("tensor 0 is \"a\" in the run and \"z\" here"));
+  east_.Send(east_.OpenSession(), east_.Heartbeat());
   status = refusal([](v1::JoinRequest* r) {
     r->set_worker_id("east");
     r->set_incarnation(2);
   });
   EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(status.message()), HasSubstr("east"));
+}
+
+// As after a kill -9: the connection is gone at once, the lease is not.
+TEST_F(DriverMemberTest, RestartedWorkerReplacesOneWhoseSessionIsGone) {
+  ASSERT_TRUE(east_.Join().ok());
+  const HandWorker::Session session = east_.OpenSession();
+  east_.Send(session, east_.Heartbeat());
+  HandWorker successor(&coordinator_, "east", 2);
+  EXPECT_EQ(successor.Join().status().code(), absl::StatusCode::kAlreadyExists);
+  coordinator_.driver->CloseSession(session.token);
+  EXPECT_TRUE(successor.Join().ok());
+  // The predecessor, should it live, is a stranger, and cannot come back while the successor is there.
+  const HandWorker::Session again = east_.OpenSession();
+  east_.Send(again, east_.Heartbeat());
+  EXPECT_EQ(again.closed->code(), absl::StatusCode::kAborted);
+  successor.Send(successor.OpenSession(), successor.Heartbeat());
+  EXPECT_EQ(east_.Join().status().code(), absl::StatusCode::kAlreadyExists);
 }
 
 TEST_F(DriverMemberTest, SeedIsCheckedAndRepeatable) {

@@ -92,7 +92,7 @@ RoundEffect NaiveModel::Admit(const WorkerJoined& event) {
     return AdmitWorker{event.worker, event.incarnation, known->first_round, true};
   }
   if (end_published_) return refuse(RefuseWorker::Reason::kRunEnded);
-  if (known != nullptr && Alive(*known)) return refuse(RefuseWorker::Reason::kIdInUse);
+  if (known != nullptr && Alive(*known) && event.id_in_session) return refuse(RefuseWorker::Reason::kIdInUse);
   if (known == nullptr && static_cast<int>(NewestOfEach().size()) >= options_.max_members) {
     return refuse(RefuseWorker::Reason::kTooManyMembers);
   }

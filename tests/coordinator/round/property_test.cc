@@ -145,7 +145,7 @@ class RandomRun {
     for (Worker& worker : workers_) {
       if (worker.id != id) continue;
       if (!same_process) worker.incarnation = 1 + worker.incarnation;
-      Step(WorkerJoined{worker.id, worker.incarnation});
+      Step(WorkerJoined{worker.id, worker.incarnation, Chance(50)});
     }
   }
 

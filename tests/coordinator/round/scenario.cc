@@ -105,7 +105,8 @@ class Runner {
     if (c.verb == "seed") {
       Step(RunSeeded{});
     } else if (c.verb == "join") {
-      Step(WorkerJoined{c.worker, c.incarnation});
+      const bool closed = c.values.contains("session") && c.values.at("session") == "closed";
+      Step(WorkerJoined{c.worker, c.incarnation, !closed});
     } else if (c.verb == "hear") {
       Step(WorkerHeard{c.worker, c.incarnation});
     } else if (c.verb == "leave") {
