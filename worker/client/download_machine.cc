@@ -33,6 +33,7 @@ std::optional<MonotonicTime> DownloadMachine::next_wake() const {
 void DownloadMachine::Handle(const DownloadProgress& event) {
   if (IsCurrent(event.call)) {
     heard_at_ = now_;
+    reconnects_ += std::exchange(broken_, false) ? 1 : 0;
   }
 }
 
@@ -80,7 +81,7 @@ void DownloadMachine::Handle(const DownloadClosed& event) {
     need_snapshot_ = true;
     ++resyncs_;
   }
-  ++reconnects_;
+  broken_ = true;
   Retry();
 }
 
@@ -97,7 +98,7 @@ void DownloadMachine::Subscribe() {
 void DownloadMachine::CheckTime() {
   if (state_ == State::kFetching && now_ - heard_at_ >= options_.snapshot_dead_limit) {
     effects_.push_back(CancelDownload{call_});
-    ++reconnects_;
+    broken_ = true;
     Retry();
   }
   if (state_ != State::kWaiting || now_ < retry_at_) {

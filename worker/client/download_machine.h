@@ -89,6 +89,7 @@ class DownloadMachine {
   // False: events of this call would be ignored.
   bool IsCurrent(uint64_t call) const { return call == call_ && state_ != State::kWaiting && state_ != State::kEnded; }
   bool ended() const { return state_ == State::kEnded; }
+  // Downloads that were heard again after they had broken.
   int64_t reconnects() const { return reconnects_; }
   int64_t resyncs() const { return resyncs_; }
 
@@ -115,6 +116,7 @@ class DownloadMachine {
   MonotonicTime retry_at_;
   MonotonicTime heard_at_;
   std::vector<int64_t> next_rounds_;
+  bool broken_ = false;  // Since it was heard last.
   int64_t reconnects_ = 0;
   int64_t resyncs_ = 0;
 

@@ -46,7 +46,9 @@ MonotonicTime SessionMachine::next_wake() const {
 
 void SessionMachine::Handle(const SessionHeard& event) {
   if (state_ == State::kOpen && event.call == call_) {
-    heard_ = true;
+    if (!std::exchange(heard_, true)) {
+      reconnects_ += std::exchange(ever_heard_, true) ? 1 : 0;
+    }
     heard_at_ = now_;
     backoff_.Reset();
   }
@@ -92,7 +94,6 @@ void SessionMachine::CheckTime() {
       effects_.push_back(RejoinRun{});
       return;
     }
-    reconnects_ += call_ != 0 ? 1 : 0;
     state_ = State::kOpen;
     heard_ = false;
     heard_at_ = now_;

@@ -74,6 +74,7 @@ class SessionMachine {
   const absl::Status& refused() const { return refused_; }
   // A session is open and was heard.
   bool connected() const { return state_ == State::kOpen && heard_; }
+  // Sessions that were heard after the first one.
   int64_t reconnects() const { return reconnects_; }
 
  private:
@@ -97,6 +98,7 @@ class SessionMachine {
   bool heard_ = false;  // In this session.
   MonotonicTime heard_at_;
   MonotonicTime heartbeat_at_;
+  bool ever_heard_ = false;
   int64_t reconnects_ = 0;
   absl::Status refused_;
 

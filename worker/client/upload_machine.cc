@@ -139,6 +139,9 @@ void UploadMachine::Handle(const UploadAnswered& event) {
   }
   stream->heard_at = now_;
   stream->backoff.Reset();
+  if (!std::exchange(stream->heard, true)) {
+    reconnects_ += std::exchange(stream->ever_heard, true) ? 1 : 0;
+  }
   const Key key(event.round, event.fragment);
   const auto found = uploads_.find(key);
   if (found == uploads_.end()) {
@@ -270,8 +273,8 @@ void UploadMachine::CheckStream(int index) {
       WakeAt(stream.retry_at);
       return;
     }
-    reconnects_ += stream.call != 0 ? 1 : 0;
     stream.open = true;
+    stream.heard = false;
     stream.call = ++last_call_;
     stream.heard_at = now_;
     stream.quiet_since = now_;

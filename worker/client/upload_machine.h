@@ -128,7 +128,7 @@ class UploadMachine {
   // Contributions that the coordinator does not hold yet, and their chunks on the way.
   size_t contributions_pending() const;
   size_t chunks_in_flight() const;
-  // Streams that were opened again after the first time.
+  // Streams that were heard again after they had broken.
   int64_t reconnects() const { return reconnects_; }
 
  private:
@@ -159,6 +159,8 @@ class UploadMachine {
     bool open = false;
     uint64_t call = 0;
     bool writing = false;
+    bool heard = false;       // In this call.
+    bool ever_heard = false;  // In any.
     std::deque<InFlight> in_flight;
     MonotonicTime quiet_since;  // Last news, or the last nudge.
     MonotonicTime heard_at;     // Last sign of life.

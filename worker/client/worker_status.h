@@ -42,13 +42,13 @@ struct WorkerStatus {
   double evaluation_seconds = 0;  // Spent on evaluating the consensus.
   int64_t rounds_skipped = 0;     // Closed before the worker's boundary.
   int64_t outer_gradients_not_finite = 0;
-  uint64_t uploaded_bytes = 0;    // Payload of contributions.
-  uint64_t downloaded_bytes = 0;  // Payload of global deltas.
-  bool connected = false;         // A session with the coordinator is open.
-  int64_t session_reconnects = 0;
-  int64_t stream_reconnects = 0;  // Of uploads and subscriptions.
-  int64_t resyncs = 0;            // Snapshots taken after the first.
-  int64_t upload_queue = 0;       // Contributions that the coordinator does not hold yet.
+  uint64_t uploaded_bytes = 0;     // Payload of contributions.
+  uint64_t downloaded_bytes = 0;   // Payload of global deltas.
+  bool connected = false;          // A session with the coordinator is open.
+  int64_t session_reconnects = 0;  // Heard again after a break.
+  int64_t stream_reconnects = 0;   // Likewise, of uploads and downloads.
+  int64_t resyncs = 0;             // Snapshots taken after the first.
+  int64_t upload_queue = 0;        // Contributions that the coordinator does not hold yet.
   std::vector<RoundAbstention> abstentions;
   std::optional<MonotonicTime> waiting_since;  // At a boundary, now; not yet in blocked_seconds or wall_seconds.
 

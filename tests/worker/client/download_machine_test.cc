@@ -82,6 +82,8 @@ TEST_F(DownloadMachineTest, BrokenSubscriptionGoesOnFromWhatIsMissing) {
   Step(DeltaTaken{2, 1, 4});
   EXPECT_THAT(Close(2, absl::StatusCode::kUnavailable), IsEmpty());
   EXPECT_THAT(Pass(absl::Seconds(1)), ElementsAre("subscribe #3 from 6,5"));
+  EXPECT_EQ(machine_.reconnects(), 0) << "not heard yet";
+  Step(DownloadProgress{3});
   EXPECT_EQ(machine_.reconnects(), 1);
   EXPECT_FALSE(machine_.IsCurrent(2));
   EXPECT_THAT(Step(DeltaTaken{2, 0, 6}), IsEmpty()) << "of the older call";

@@ -61,9 +61,12 @@ TEST_F(SessionMachineTest, HeartbeatsAtTheInterval) {
 
 TEST_F(SessionMachineTest, BrokenSessionOpensAgainWithoutJoining) {
   Open();
+  Step(SessionHeard{1});
   EXPECT_THAT(Step(SessionClosed{1, absl::StatusCode::kUnavailable}), IsEmpty());
   EXPECT_FALSE(machine_.connected());
   EXPECT_THAT(Pass(absl::Seconds(1)), ElementsAre("open #2", "heartbeat #2"));
+  EXPECT_EQ(machine_.reconnects(), 0) << "not heard yet";
+  Step(SessionHeard{2});
   EXPECT_EQ(machine_.reconnects(), 1);
   EXPECT_THAT(Step(SessionClosed{1, absl::StatusCode::kAborted}), IsEmpty()) << "of the older call";
 }
