@@ -55,7 +55,8 @@ absl::Status SnapshotAssembler::Add(const v1::FetchSnapshotResponse& item) {
     return absl::DataLossError("snapshot: a header, then chunks were expected");
   }
   const v1::SnapshotChunk& chunk = item.chunk();
-  if (chunk.run_id() != run_id_ || chunk.offset() != bytes_.size() || chunk.payload().size() > header_.total_bytes() - bytes_.size() ||
+  if (chunk.run_id() != run_id_ || chunk.offset() != bytes_.size() ||
+      chunk.payload().size() > header_.total_bytes() - bytes_.size() ||
       ComputeCrc32c(chunk.payload()).value != chunk.crc32c()) {
     return absl::DataLossError(absl::StrFormat("snapshot: chunk at byte %d of %d is damaged or out of place",
                                                chunk.offset(), header_.total_bytes()));

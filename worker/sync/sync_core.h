@@ -144,8 +144,16 @@ class SyncCore {
   absl::Status MaybeFinish();
   void ReportStatus();
 
+  // Steps of the machines, and their effects.
   void Upload(const UploadEvent& event);
+  void Carry(const OpenUpload& effect);
+  void Carry(const CancelUpload& effect);
+  void Carry(const SendQuery& effect);
+  void Carry(const SendChunk& effect);
   void Download(const DownloadEvent& event);
+  void Carry(const FetchSnapshot& effect);
+  void Carry(const OpenSubscription& effect);
+  void Carry(const CancelDownload& effect);
 
   const Options options_;
   const RunConfig& config_;

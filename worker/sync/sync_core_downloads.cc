@@ -1,0 +1,222 @@
+// What SyncCore does with snapshots, global deltas and the end record.
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+#include "common/base/status_macros.h"
+#include "common/log/log.h"
+#include "common/outer/method.h"
+#include "spdlog/spdlog.h"
+#include "worker/sync/sync_core.h"
+
+namespace diloco {
+
+void SyncCore::Download(const DownloadEvent& event) {
+  for (const DownloadEffect& effect : download_.Step(event, now_)) {
+    std::visit([this](const auto& e) { Carry(e); }, effect);
+  }
+}
+
+void SyncCore::Carry(const FetchSnapshot& effect) {
+  snapshot_.emplace(config_.run.id, &layout_, FindOuterOptimizer(config_.outer.optimizer));
+  v1::FetchSnapshotRequest request;
+  request.set_run_id(config_.run.id);
+  request.set_worker_id(options_.worker_id);
+  request.set_incarnation(options_.incarnation);
+  network_->FetchSnapshot(effect.call, std::move(request));
+}
+
+void SyncCore::Carry(const OpenSubscription& effect) {
+  v1::SubscribeRequest request;
+  request.set_run_id(config_.run.id);
+  request.set_worker_id(options_.worker_id);
+  request.set_incarnation(options_.incarnation);
+  for (size_t f = 0; f < assemblers_.size(); ++f) {
+    assemblers_[f].Restart(effect.next_rounds[f]);
+    request.add_next_rounds(effect.next_rounds[f]);
+  }
+  network_->OpenSubscription(effect.call, std::move(request));
+}
+
+void SyncCore::Carry(const CancelDownload& effect) { network_->CancelDownload(effect.call); }
+
+absl::Status SyncCore::Damaged(uint64_t call, const absl::Status& status) {
+  if (!absl::IsDataLoss(status)) {
+    return status;
+  }
+  spdlog::warn("event=download_damaged reason={}", Quoted(status.ToString()));
+  Download(DownloadClosed{call, absl::StatusCode::kDataLoss});
+  return absl::OkStatus();
+}
+
+absl::Status SyncCore::On(const DownloadFinished& event) {
+  if (!download_.IsCurrent(event.call)) {
+    return absl::OkStatus();
+  }
+  if (event.status.ok() && snapshot_) {
+    return TakeSnapshot(event.call);
+  }
+  spdlog::info("event=download_closed status={}", Quoted(event.status.ToString()));
+  snapshot_.reset();
+  Download(DownloadClosed{event.call, event.status.code()});
+  return absl::OkStatus();
+}
+
+absl::Status SyncCore::On(const SnapshotItemRead& event) {
+  if (!download_.IsCurrent(event.call)) {
+    return absl::OkStatus();
+  }
+  exchange_->NoteContact();
+  Download(DownloadProgress{event.call});
+  if (const absl::Status status = snapshot_->Add(event.item); !status.ok()) {
+    snapshot_.reset();
+    return Damaged(event.call, status);
+  }
+  network_->ReadNext(event.call);
+  return absl::OkStatus();
+}
+
+absl::Status SyncCore::TakeSnapshot(uint64_t call) {
+  absl::StatusOr<Snapshot> snapshot = snapshot_->Finish();
+  snapshot_.reset();
+  if (!snapshot.ok()) {
+    return Damaged(call, snapshot.status());
+  }
+  spdlog::info("event=snapshot_taken version={}", snapshot->version);
+  Adopt(*std::move(snapshot));
+  std::vector<int64_t> next_rounds;
+  for (const FragmentSync& fragment : fragments_) {
+    next_rounds.push_back(fragment.received());
+  }
+  Download(SnapshotTaken{call, std::move(next_rounds)});
+  return ApplyAllowed();
+}
+
+// A fragment never goes back: one that is ahead of the snapshot stays where it is.
+void SyncCore::Adopt(Snapshot snapshot) {
+  const OuterOptimizer& optimizer = *FindOuterOptimizer(config_.outer.optimizer);
+  const StepScalars initial{.rate = static_cast<float>(config_.outer.rate),
+                            .momentum = optimizer.uses_momentum ? static_cast<float>(config_.outer.momentum) : 0,
+                            .participating_weight = static_cast<double>(config_.run.workers)};
+  const StepScalars scalars = snapshot.scalars.value_or(initial);
+  const bool first = fragments_.empty();
+  for (size_t f = 0; f < snapshot.fragments.size(); ++f) {
+    if (first) {
+      const FragmentOuter::Options outer{.method = FindMethod(config_.method),
+                                         .lookahead = config_.lookahead,
+                                         .initial_scalars = scalars,
+                                         .own_weight = store_.options().weight};
+      fragments_.emplace_back(
+          FragmentSync::Options{
+              .fragment = static_cast<int>(f), .worker_id = options_.worker_id, .downlink = downlink_, .outer = outer},
+          std::move(snapshot.fragments[f]));
+    } else if (snapshot.version > fragments_[f].received()) {
+      fragments_[f].Resync(std::move(snapshot.fragments[f]), scalars, snapshot.settled_rounds[f]);
+    } else {
+      continue;
+    }
+    SettleUpTo(snapshot.settled_rounds[f], static_cast<int>(f));
+    Announce(static_cast<int>(f));
+  }
+}
+
+absl::Status SyncCore::On(const SubscriptionItemRead& event) {
+  if (!download_.IsCurrent(event.call)) {
+    return absl::OkStatus();
+  }
+  exchange_->NoteContact();
+  Download(DownloadProgress{event.call});
+  const auto assembler = [this](uint32_t fragment) -> DeltaAssembler* {
+    return fragment < assemblers_.size() ? &assemblers_[fragment] : nullptr;
+  };
+  absl::Status status = absl::DataLossError("subscription: a message that names no fragment of the layout");
+  switch (event.item.item_case()) {
+    case v1::SubscribeResponse::kChunk:
+      if (DeltaAssembler* to = assembler(event.item.chunk().fragment())) {
+        status = to->AddChunk(event.item.chunk());
+        downloaded_bytes_ += event.item.chunk().payload().size();
+      }
+      break;
+    case v1::SubscribeResponse::kSettled:
+      if (DeltaAssembler* to = assembler(event.item.settled().fragment())) {
+        status = to->AddSettled(event.item.settled());
+      }
+      break;
+    case v1::SubscribeResponse::kCommit:
+      if (assembler(event.item.commit().fragment()) != nullptr) {
+        return TakeCommit(event.call, event.item.commit());
+      }
+      break;
+    case v1::SubscribeResponse::kEnd:
+      return TakeEnd(event.call, event.item.end());
+    case v1::SubscribeResponse::kResync:
+      spdlog::warn("event=resync reason={}", Quoted(event.item.resync().reason()));
+      Download(ResyncAsked{event.call});
+      return absl::OkStatus();
+    case v1::SubscribeResponse::ITEM_NOT_SET:
+      break;
+  }
+  if (!status.ok()) {
+    return Damaged(event.call, status);
+  }
+  network_->ReadNext(event.call);
+  return absl::OkStatus();
+}
+
+absl::Status SyncCore::TakeCommit(uint64_t call, const v1::GlobalDeltaCommit& commit) {
+  const int fragment = static_cast<int>(commit.fragment());
+  absl::StatusOr<GlobalDelta> delta = assemblers_[commit.fragment()].AddCommit(commit);
+  if (!delta.ok()) {
+    return Damaged(call, delta.status());
+  }
+  Download(DeltaTaken{call, fragment, commit.round()});
+  network_->ReadNext(call);
+  for (const v1::SettledContribution& settled : delta->settled.settled()) {
+    SettleOwn(settled);
+  }
+  std::erase_if(abstentions_, [&](const RoundAbstention& abstention) {
+    return abstention.fragment == fragment && abstention.round <= commit.round();
+  });
+  fragments_[commit.fragment()].Hold(*std::move(delta));
+  Upload(AverageArrived{fragment});
+  return ApplyAllowed();
+}
+
+absl::Status SyncCore::TakeEnd(uint64_t call, const v1::EndRecord& end) {
+  if (end.run_id() != config_.run.id || end.consensus_digests_size() != layout_.fragment_count() ||
+      end.rounds() != Published()) {
+    return Damaged(call, absl::DataLossError(absl::StrFormat("end record of run \"%s\" after %d rounds: this worker "
+                                                             "has received %d rounds of run \"%s\"",
+                                                             end.run_id(), end.rounds(), Published(), config_.run.id)));
+  }
+  spdlog::info("event=run_ended rounds={}", end.rounds());
+  Download(EndTaken{call});
+  for (const v1::SettledContribution& settled : end.settled()) {
+    SettleOwn(settled);
+  }
+  end_ = end;
+  return ApplyAllowed();
+}
+
+void SyncCore::SettleOwn(const v1::SettledContribution& settled) {
+  if (settled.id().worker_id() != options_.worker_id) {
+    return;
+  }
+  if (settled.settlement() != v1::SETTLEMENT_MERGED) {
+    spdlog::warn("event=contribution_dropped fragment={} round={} settlement={}", settled.id().fragment(),
+                 settled.id().round(), v1::Settlement_Name(settled.settlement()));
+  }
+  SettleUpTo(settled.id().round(), static_cast<int>(settled.id().fragment()));
+}
+
+// Contributions of a fragment settle in round order: what a newer one overtook is not taken any more.
+void SyncCore::SettleUpTo(int64_t round, int fragment) {
+  for (const int64_t held : store_.Rounds(fragment)) {
+    if (held <= round) {
+      Upload(ContributionSettled{held, fragment});
+      store_.Remove(held, fragment);
+    }
+  }
+}
+
+}  // namespace diloco

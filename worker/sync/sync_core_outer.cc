@@ -1,0 +1,122 @@
+// The outer loop in SyncCore: what the boundary in progress may apply, and what is staged for it.
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "worker/sync/sync_core.h"
+
+namespace diloco {
+
+int64_t SyncCore::Allowed(const FragmentSync& fragment) const {
+  if (boundary_.round >= schedule_.rounds()) {
+    return fragment.received();
+  }
+  const int64_t round = std::max(boundary_.round, options_.first_round);
+  return std::min(fragment.received(), schedule_.Plan(round, fragment.received()).wanted);
+}
+
+int64_t SyncCore::Published() const {
+  const auto oldest = std::min_element(fragments_.begin(), fragments_.end(),
+                                       [](const auto& a, const auto& b) { return a.received() < b.received(); });
+  return oldest == fragments_.end() ? 0 : oldest->received();
+}
+
+std::optional<int64_t> SyncCore::CommonVersion() const {
+  for (const FragmentSync& fragment : fragments_) {
+    if (fragment.version() != fragments_.front().version()) {
+      return std::nullopt;
+    }
+  }
+  return fragments_.empty() ? std::nullopt : std::optional<int64_t>(fragments_.front().version());
+}
+
+// Fragments advance version by version together, so that every version that all reach is seen.
+absl::Status SyncCore::ApplyAllowed() {
+  while (true) {
+    int next = -1;
+    for (size_t f = 0; f < fragments_.size(); ++f) {
+      const bool allowed = fragments_[f].version() < Allowed(fragments_[f]);
+      if (allowed && (next < 0 || fragments_[f].version() < fragments_[static_cast<size_t>(next)].version())) {
+        next = static_cast<int>(f);
+      }
+    }
+    if (next < 0) {
+      break;
+    }
+    DILOCO_RETURN_IF_ERROR(fragments_[static_cast<size_t>(next)].ApplyNext());
+    Announce(next);
+    MaybeCopyConsensus(false);
+  }
+  PublishBoundary();
+  // Only now: whoever hears of a version finds it staged.
+  for (const auto& [fragment, version, digest] : std::exchange(announcements_, {})) {
+    options_.on_consensus(fragment, version, digest);
+  }
+  return MaybeFinish();
+}
+
+void SyncCore::Announce(int fragment) {
+  unstaged_.insert(fragment);
+  if (options_.on_consensus) {
+    const FragmentSync& changed = fragments_[static_cast<size_t>(fragment)];
+    announcements_.push_back({fragment, changed.version(), changed.digest()});
+  }
+}
+
+void SyncCore::MaybeCopyConsensus(bool at_end) {
+  const std::optional<int64_t> version = CommonVersion();
+  if (!exchange_->evaluator() || !version || *version <= copied_version_) {
+    return;
+  }
+  const int64_t every = config_.eval.every;
+  const bool crossed = every > 0 && *version / every > copied_version_ / every;
+  if (!crossed && !at_end) {
+    return;
+  }
+  copied_version_ = *version;
+  auto copy = std::make_shared<ConsensusCopy>();
+  copy->version = *version;
+  for (const FragmentSync& fragment : fragments_) {
+    const absl::Span<const float> parameters = fragment.consensus().parameters();
+    copy->parameters.insert(copy->parameters.end(), parameters.begin(), parameters.end());
+  }
+  exchange_->PublishConsensusCopy(std::move(copy));
+}
+
+FragmentOuter::Staged SyncCore::Stage(const FragmentSync& fragment) const {
+  if (boundary_.round != kBeforeTraining) {
+    return fragment.Stage();
+  }
+  const absl::Span<const float> parameters = fragment.consensus().parameters();
+  return {.base = {parameters.begin(), parameters.end()}, .version = fragment.version()};
+}
+
+void SyncCore::PublishBoundary() {
+  if (fragments_.empty() || boundary_.round >= schedule_.rounds()) {
+    return;
+  }
+  boundary_.published = Published();
+  boundary_.fragments.resize(fragments_.size());
+  for (const int f : unstaged_) {
+    boundary_.fragments[static_cast<size_t>(f)] =
+        std::make_shared<const FragmentOuter::Staged>(Stage(fragments_[static_cast<size_t>(f)]));
+  }
+  unstaged_.clear();
+  exchange_->Publish(boundary_);
+}
+
+absl::Status SyncCore::MaybeFinish() {
+  if (finished_ || !end_ || boundary_.round < schedule_.rounds()) {
+    return absl::OkStatus();
+  }
+  for (size_t f = 0; f < fragments_.size(); ++f) {
+    DILOCO_RETURN_IF_ERROR(
+        fragments_[f].CheckFinal(Digest::FromBytes(end_->consensus_digests(static_cast<int>(f)).value())));
+  }
+  finished_ = true;
+  MaybeCopyConsensus(true);
+  exchange_->PublishEnd();
+  return absl::OkStatus();
+}
+
+}  // namespace diloco
