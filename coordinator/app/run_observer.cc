@@ -125,6 +125,11 @@ void RunObserver::OnCheckpoint(int64_t version, const std::string& path) {
   spdlog::info("event=checkpoint version={} path={}", version, Quoted(path));
 }
 
+void RunObserver::OnPaused(absl::Duration duration) {
+  spdlog::warn("event=paused seconds={:.3f} reason=\"the process did not run; leases do not count that time\"",
+               absl::ToDoubleSeconds(duration));
+}
+
 void RunObserver::OnFatal(const absl::Status& status) {
   spdlog::error("event=fatal reason={}", Quoted(status.ToString()));
   ends_.fatal(status);

@@ -40,6 +40,7 @@ class RunObserver final : public DriverObserver {
   void OnPublished(uint64_t payload_bytes, int subscribers) override;
   void OnSnapshot(int64_t version, absl::Duration took) override;
   void OnCheckpoint(int64_t version, const std::string& path) override;
+  void OnPaused(absl::Duration duration) override;
   void OnFatal(const absl::Status& status) override;
   void OnRunFinished() override;
 

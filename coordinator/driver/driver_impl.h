@@ -191,7 +191,8 @@ class Driver::Impl {
 
   // driver_views.cc
   std::vector<RoundView> OpenRounds() const;
-  MonotonicTime Now() const { return world_.clock->Now(); }
+  // Stands still while the process does: what it did not hear then was not the workers' silence.
+  MonotonicTime Now() const { return world_.clock->Now() + -paused_; }
 
   const DriverOptions options_;
   const DriverWorld world_;
@@ -234,6 +235,7 @@ class Driver::Impl {
   RunPhase reported_phase_ = RunPhase::kSeeding;
   std::map<int, RoundView> reported_waiting_;  // By fragment.
   MonotonicTime next_tick_;
+  absl::Duration paused_;  // In all.
   bool directives_stale_ = false;
   uint64_t received_bytes_ = 0;
   int in_flight_ = 0;

@@ -11,6 +11,8 @@ namespace {
 
 // Longest time between two looks at the clock: for what no deadline of the machine covers.
 constexpr absl::Duration kTick = absl::Seconds(1);
+// Later than this the driver wakes up only when its process was stopped or starved.
+constexpr absl::Duration kMaxLateness = absl::Seconds(1);
 
 }  // namespace
 
@@ -31,6 +33,7 @@ Driver::Impl::Impl(DriverOptions options, DriverWorld world)
 Driver::Impl::~Impl() = default;
 
 void Driver::Impl::Run() {
+  next_tick_ = Now();
   while (!stopping_ || in_flight_ > 0) {
     HandleQueued(NextWakeUp());
   }
@@ -60,10 +63,15 @@ MonotonicTime Driver::Impl::NextWakeUp() const {
 void Driver::Impl::HandleQueued(MonotonicTime wait_until) {
   const absl::Duration wait = std::max(wait_until - Now(), absl::ZeroDuration());
   const auto deadline = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(wait);
-  for (const Mailbox::Task& task : mailbox_->TakeUntil(deadline)) {
-    task();
+  const std::deque<Mailbox::Task> tasks = mailbox_->TakeUntil(deadline);
+  if (const absl::Duration late = Now() - wait_until; late > kMaxLateness) {
+    world_.observer->OnPaused(late);
+    paused_ += late;
   }
   const MonotonicTime now = Now();
+  for (const Mailbox::Task& task : tasks) {
+    task();
+  }
   const std::optional<MonotonicTime> due = machine_.NextDeadline();
   if (now >= next_tick_ || (due && now >= *due)) {
     next_tick_ = now + kTick;

@@ -35,6 +35,8 @@ class DriverObserver {
   virtual void OnPublished(uint64_t /*payload_bytes*/, int /*subscribers*/) {}
   virtual void OnSnapshot(int64_t /*version*/, absl::Duration /*took*/) {}
   virtual void OnCheckpoint(int64_t /*version*/, const std::string& /*path*/) {}
+  // The driver did not run for this long, though it should have; no lease and no grace window counts it.
+  virtual void OnPaused(absl::Duration) {}
   // The store failed: nothing more is published, and the process is to end with this message.
   virtual void OnFatal(const absl::Status&) {}
   // Ended, the final checkpoint is written, and every member has left or is lost.

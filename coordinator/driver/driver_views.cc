@@ -93,7 +93,7 @@ void Driver::Impl::GetStatus(const v1::GetStatusRequest& request, const PendingR
     response.set_fragments(static_cast<uint32_t>(run_->layout->fragment_count()));
     response.set_sent_bytes(run_->log.sent_bytes());
   }
-  *response.mutable_uptime() = DurationToProto(Now() - started_);
+  *response.mutable_uptime() = DurationToProto(world_.clock->Now() - started_);
   for (const v1::Evaluation& evaluation : evaluations_) {
     *response.add_evaluations() = evaluation;
   }

@@ -1,9 +1,11 @@
 // The driver with real threads: its own, one for the disk, two for merges, one a worker. For ThreadSanitizer.
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
 
 #include "coordinator/driver/thread_pool.h"
+#include "tests/coordinator/driver/hand_worker.h"
 #include "tests/coordinator/driver/sim_cluster.h"
 
 namespace diloco {
@@ -116,6 +118,29 @@ TEST_F(DriverThreadsTest, ARestartInMidRunChangesNothing) {
   ThreadedCoordinator coordinator(yaml_, folder_.path());
   RunWorkers(coordinator.driver(), kRounds + 1);
   ExpectSameConsensus();
+}
+
+// Its process was stopped, or starved, for longer than the lease: that was not the workers' silence.
+TEST(DriverPauseTest, APauseOfTheDriverLosesNobody) {
+  Coordinator coordinator(RunYaml(1, 2, "fp32", "fp32"));
+  ASSERT_TRUE(coordinator.Start().ok());
+  HandWorker east(&coordinator, "east", 1);
+  ASSERT_TRUE(east.Join().ok());
+  std::thread thread([&coordinator] { coordinator.driver->Run(); });
+  const auto workers_alive = [&coordinator] {
+    std::promise<uint32_t> alive;
+    coordinator.driver->GetStatus({}, [&alive](const absl::StatusOr<v1::GetStatusResponse>& status) {
+      alive.set_value(status->workers_alive());
+    });
+    return alive.get_future().get();
+  };
+  EXPECT_EQ(workers_alive(), 1U);
+  EXPECT_EQ(workers_alive(), 1U);  // The turn that begins with a tick is over.
+  coordinator.clock.Advance(absl::Hours(1));
+  EXPECT_EQ(workers_alive(), 1U);
+  EXPECT_EQ(workers_alive(), 1U);  // After the turn that saw the clock.
+  coordinator.driver->Shutdown();
+  thread.join();
 }
 
 TEST(ThreadPoolTest, ParallelForRunsEachIndexOnce) {
