@@ -85,7 +85,8 @@ class Member {
                      .chunk_bytes = options_.chunk_bytes,
                      .upload = options_.upload,
                      .download = {.backoff = options_.backoff},
-                     .on_consensus = options_.on_consensus},
+                     .on_consensus = options_.on_consensus,
+                     .on_abstained = [this] { control_.ReportSoon(); }},
                     &config_, &layout_, &exchange_, board_, clock_, bulk_);
     SetState("waiting for workers");
     DILOCO_RETURN_IF_ERROR(control_.Await([](const v1::Directive& directive) {

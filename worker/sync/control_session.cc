@@ -73,7 +73,7 @@ void ControlSession::Report(const v1::Evaluation& evaluation) {
       evaluations_.pop_front();
     }
   }
-  queue_.Push(HeartbeatWanted{});
+  ReportSoon();
 }
 
 bool ControlSession::Leave(MonotonicTime deadline) {
@@ -81,7 +81,7 @@ bool ControlSession::Leave(MonotonicTime deadline) {
     MutexLock lock(&mutex_);
     leaving_ = true;
   }
-  queue_.Push(HeartbeatWanted{});
+  ReportSoon();
   MutexLock lock(&mutex_);
   while (!may_leave_ && clock_->Now() < deadline && exchange_->Check().ok()) {
     changed_.WaitUntil(&mutex_, ToSteady(std::min(deadline, clock_->Now() + kWaitSlice)));

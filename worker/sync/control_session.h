@@ -48,6 +48,9 @@ class ControlSession {
   // Errors: as Exchange::Check.
   absl::Status Await(const std::function<bool(const v1::Directive&)>& enough);
 
+  // Reports now, not at the next heartbeat: others wait for what the status board says.
+  void ReportSoon() { queue_.Push(HeartbeatWanted{}); }
+
   // Reported until the coordinator says that it holds this version's evaluation or a newer one. At most
   // kMaxEvaluationsPerHeartbeat are kept, the newest.
   void Report(const v1::Evaluation& evaluation);

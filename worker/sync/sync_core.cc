@@ -128,6 +128,10 @@ absl::Status SyncCore::On(const RoundAbstained& event) {
       abstentions_.push_back({f, event.round, event.reason});
     }
   }
+  ReportStatus();
+  if (options_.on_abstained) {
+    options_.on_abstained();
+  }
   return absl::OkStatus();
 }
 

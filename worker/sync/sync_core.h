@@ -96,11 +96,12 @@ class SyncCore {
   struct Options {
     std::string worker_id;
     uint64_t incarnation = 0;
-    int64_t first_round = 0;            // From JoinResponse.
-    uint64_t chunk_bytes = 0;           // At most; kMaxChunkBytes but for tests.
-    UploadMachine::Options upload;      // streams and bytes_per_second are the run's.
-    DownloadMachine::Options download;  // fragments are the layout's.
-    ConsensusObserver on_consensus;     // May be empty.
+    int64_t first_round = 0;             // From JoinResponse.
+    uint64_t chunk_bytes = 0;            // At most; kMaxChunkBytes but for tests.
+    UploadMachine::Options upload;       // streams and bytes_per_second are the run's.
+    DownloadMachine::Options download;   // fragments are the layout's.
+    ConsensusObserver on_consensus;      // May be empty.
+    std::function<void()> on_abstained;  // The status board names a new abstention. May be empty.
   };
 
   // The pointers outlive the object.

@@ -58,14 +58,14 @@ class SyncCoreTest : public testing::Test {
  protected:
   void Make(const RunConfig& config, int64_t first_round = 0) {
     config_ = config;
-    core_.emplace(SyncCore::Options{.worker_id = "solo",
-                                    .incarnation = 5,
-                                    .first_round = first_round,
-                                    .chunk_bytes = 4,
-                                    .on_consensus =
-                                        [this](int fragment, int64_t version, const Digest& digest) {
-                                          seen_.emplace_back(fragment, version, digest);
-                                        }},
+    core_.emplace(SyncCore::Options{
+                      .worker_id = "solo",
+                      .incarnation = 5,
+                      .first_round = first_round,
+                      .chunk_bytes = 4,
+                      .on_consensus = [this](int fragment, int64_t version,
+                                             const Digest& digest) { seen_.emplace_back(fragment, version, digest); },
+                      .on_abstained = [this] { told_.push_back(board_.Get().abstentions.size()); }},
                   &config_, &layout_, &exchange_, &board_, &network_);
     ASSERT_EQ(core_->HandleTime(now_), absl::OkStatus());
     TakeSnapshot();
@@ -148,6 +148,7 @@ class SyncCoreTest : public testing::Test {
   RecordingNetwork network_;
   RunConfig config_;
   std::vector<std::tuple<int, int64_t, Digest>> seen_;
+  std::vector<size_t> told_;  // Abstentions on the board, each time that it was to be reported at once.
   std::optional<SyncCore> core_;
 };
 
@@ -229,6 +230,7 @@ TEST_F(SyncCoreTest, AbstentionsLastUntilTheRoundCommits) {
   ASSERT_EQ(Handle(RoundAbstained{0, "not finite"}), absl::OkStatus());
   ASSERT_EQ(Handle(TrainingAdvanced{1}), absl::OkStatus());
   ASSERT_THAT(board_.Get().abstentions, SizeIs(2));
+  EXPECT_THAT(told_, ElementsAre(2)) << "the others' round waits for it";
   EXPECT_EQ(board_.Get().abstentions[0].reason, "not finite");
   ASSERT_EQ(Publish(1, 0), absl::OkStatus());
   ASSERT_THAT(board_.Get().abstentions, SizeIs(1));
