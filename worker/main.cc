@@ -48,7 +48,8 @@ absl::Status Run(const UnigramFlags& flags) {
   DILOCO_ASSIGN_OR_RETURN(const TokenSource data, TokenSource::Open(flags.data));
   DILOCO_ASSIGN_OR_RETURN(const TokenSource held_out, TokenSource::Open(flags.held_out));
   if (held_out.token_count() == 0) {
-    return absl::InvalidArgumentError("data `" + flags.held_out + "` is empty");
+    return absl::InvalidArgumentError("data `" + flags.held_out +
+                                      "` is empty; name a file or folder with something in it");
   }
   DILOCO_ASSIGN_OR_RETURN(const double loss, UnigramLoss(data, {0, data.token_count()}, held_out,
                                                          {0, held_out.token_count()}, flags.vocabulary));

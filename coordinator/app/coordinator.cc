@@ -73,9 +73,9 @@ class Coordinator::Impl {
   ~Impl() { Stop(kDrainDeadline); }
 
   absl::Status Start() {
-    RemovePortFile(options_.port_file);
     DILOCO_ASSIGN_OR_RETURN(config_yaml_, ReadConfigFile(options_.config_path));
     DILOCO_ASSIGN_OR_RETURN(config_, ParseRunConfig(config_yaml_, options_.config_path));
+    DILOCO_RETURN_IF_ERROR(CheckPortFile(options_.port_file));
     // A port in use is said now, before the data folder is touched; it opens when everything is restored.
     DILOCO_ASSIGN_OR_RETURN(const HostPort address, ResolveListenAddress("--listen", options_.listen));
     DILOCO_RETURN_IF_ERROR(ProbeListenAddress("--listen", address));
@@ -139,6 +139,7 @@ class Coordinator::Impl {
     RecoveredState recovered;
     DILOCO_ASSIGN_OR_RETURN(
         store_, Store::Open(PosixFileSystem(), {.folder = options_.data_folder, .holder = Holder()}, &recovered));
+    RemovePortFile(options_.port_file);  // Whoever wrote it held the folder, and is gone.
     for (const std::string& warning : recovered.warnings) spdlog::warn("event=recovery text={}", Quoted(warning));
     disk_ = std::make_unique<ThreadPool>(1);
     pool_ = std::make_unique<ThreadPool>(options_.merge_threads);

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_format.h"
@@ -34,6 +35,15 @@ absl::StatusOr<std::string> ReadConfigFile(const std::string& path) {
         absl::StrFormat("--config %s: larger than %d bytes; this is no run configuration", path, kMaxConfigBytes));
   }
   return text;
+}
+
+absl::Status CheckPortFile(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) {
+    return FileError("--port-file", path, "its folder cannot be written to");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status WritePortFile(const std::string& path, const std::string& listen, const std::string& http) {

@@ -11,6 +11,9 @@ namespace diloco {
 // The configuration, whole. Errors, kInvalidArgument: it cannot be read, or is larger than kMaxConfigBytes.
 absl::StatusOr<std::string> ReadConfigFile(const std::string& path);
 
+// Whether WritePortFile could do so, as far as that can be told before anything else is made. Errors: as there.
+absl::Status CheckPortFile(const std::string& path);
+
 // {"listen": "127.0.0.1:7070", "http": "127.0.0.1:7071", "pid": 4711}, with "http" null for `none`: all of it or
 // nothing, so that who waits for the file never reads a part. An empty path does nothing. Errors, kInvalidArgument: it
 // cannot be written.

@@ -1,10 +1,10 @@
 #include "coordinator/app/options.h"
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 
 #include "common/base/cpus.h"
 #include "common/base/status_macros.h"
+#include "common/command_line/usage_error.h"
 #include "common/log/log.h"
 #include <CLI/CLI.hpp>
 
@@ -88,8 +88,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
     result.text = std::string(version.what()) + "\n";
     return result;
   } catch (const CLI::ParseError& error) {
-    const std::string sentence = absl::StrReplaceAll(error.what(), {{"\n", " "}});
-    return absl::InvalidArgumentError(absl::StrFormat("%s; see %s --help", sentence, kCoordinatorProgram));
+    return UsageError(app, error);
   }
   DILOCO_RETURN_IF_ERROR(ReadAddresses(raw, &result.options));
   return result;

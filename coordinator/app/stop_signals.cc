@@ -45,10 +45,11 @@ void StopSignals::Run() {
     sigwait(&signals, &signal);
     MutexLock lock(&mutex_);
     if (ending_) return;
-    if (stop_ == nullptr) {
-      interrupted_();
-    } else {
+    if (stop_ != nullptr) {
+      stopping_ = true;
       std::exchange(stop_, nullptr)();
+    } else if (!stopping_ || signal == SIGINT) {
+      interrupted_();
     }
   }
 }

@@ -11,8 +11,8 @@ namespace diloco {
 // One object, made before any other thread.
 class StopSignals {
  public:
-  // `interrupted` is called when a signal comes while nothing handles it, or a second one while the first is being
-  // handled: it ends the process.
+  // `interrupted` is called when a signal comes before Handle(), or a SIGINT after the first signal was handled: it
+  // ends the process. A SIGTERM after the first changes nothing: supervisors send it to the process and to its group.
   explicit StopSignals(std::function<void()> interrupted);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
@@ -27,6 +27,7 @@ class StopSignals {
   const std::function<void()> interrupted_;
   Mutex mutex_;
   std::function<void()> stop_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

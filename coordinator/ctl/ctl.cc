@@ -10,6 +10,7 @@
 
 #include "common/base/name.h"
 #include "common/base/status_macros.h"
+#include "common/command_line/usage_error.h"
 #include "common/net/host_port.h"
 #include "coordinator/ctl/table.h"
 #include <CLI/CLI.hpp>
@@ -130,7 +131,7 @@ int RunCtl(int argc, const char* const* argv, const CtlIo& io) {
     io.out(absl::StrFormat("%s\n", version.what()));
     return static_cast<int>(ExitCode::kOk);
   } catch (const CLI::ParseError& error) {
-    io.err(absl::StrFormat("dilococtl: %s; see dilococtl --help\n", Printable(error.what())));
+    io.err(absl::StrFormat("dilococtl: %s\n", Printable(std::string(UsageError(app, error).message()))));
     return static_cast<int>(ExitCode::kUsage);
   }
   const absl::StatusOr<ExitCode> code = Dispatch(app, options, io);

@@ -93,7 +93,9 @@ class Store::Impl {
 
 absl::Status Store::Impl::Open(RecoveredState* recovered) {
   const std::string& folder = options_.folder;
-  DILOCO_RETURN_IF_ERROR(files_->CreateFolder(folder));
+  if (const absl::Status made = files_->CreateFolder(folder); !made.ok()) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s; use another --data-dir", std::string(made.message())));
+  }
   absl::StatusOr<std::unique_ptr<FileLock>> lock = files_->Lock(folder + "/LOCK", options_.holder);
   if (absl::IsFailedPrecondition(lock.status())) {
     return absl::FailedPreconditionError(absl::StrFormat(

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 
 #include "common/base/cpus.h"
 #include "common/base/name.h"
 #include "common/base/status_macros.h"
+#include "common/command_line/usage_error.h"
 #include "common/log/log.h"
 #include <CLI/CLI.hpp>
 
@@ -140,8 +140,7 @@ absl::StatusOr<WorkerCommand> ParseWorkerCommand(int argc, const char* const* ar
   } catch (const CLI::CallForVersion& version) {
     return TextToPrint{absl::StrFormat("%s\n", version.what())};
   } catch (const CLI::ParseError& error) {
-    const std::string sentence = absl::StrReplaceAll(error.what(), {{"\n", " "}});
-    return absl::InvalidArgumentError(absl::StrFormat("%s; see %s --help", sentence, kWorkerProgram));
+    return UsageError(app, error);
   }
   if (unigram->parsed()) {
     return unigram_flags;

@@ -42,8 +42,12 @@ absl::StatusOr<Inputs> OpenInputs(const WorkerFlags& flags) {
   DILOCO_ASSIGN_OR_RETURN(std::string device, ResolveDevice(flags.device));
   Inputs inputs{.files = std::move(files), .device = std::move(device), .initial = std::nullopt};
   if (!flags.init.empty()) {
-    DILOCO_ASSIGN_OR_RETURN(SafetensorsReader reader, SafetensorsReader::Open(flags.init));
-    inputs.initial.emplace(std::move(reader));
+    absl::StatusOr<SafetensorsReader> reader = SafetensorsReader::Open(flags.init);
+    if (!reader.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("--init %s; use a .safetensors file", std::string(reader.status().message())));
+    }
+    inputs.initial.emplace(*std::move(reader));
   }
   return inputs;
 }
@@ -51,8 +55,10 @@ absl::StatusOr<Inputs> OpenInputs(const WorkerFlags& flags) {
 absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(const WorkerFlags& flags, const Inputs& inputs,
                                                      const RunConfig& config) {
   if (!config.model.has_value()) {
-    return absl::FailedPreconditionError(
-        absl::StrFormat("run %s has no `model` in its configuration: it is for another kind of worker", config.run.id));
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "run %s has no `model` in its configuration: it is for another kind of worker; add `model` to the "
+        "configuration of a new run",
+        config.run.id));
   }
   DILOCO_ASSIGN_OR_RETURN(Batches batches, Batches::Create(inputs.files, config, flags.id));
   spdlog::info("event=data training_tokens={} held_out_tokens={} evaluation_sequences={}", batches.training_tokens(),

@@ -13,7 +13,8 @@ namespace {
 absl::StatusOr<TokenSource> OpenNotEmpty(const std::string& path) {
   DILOCO_ASSIGN_OR_RETURN(TokenSource source, TokenSource::Open(path));
   if (source.token_count() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("data `", path, "` is empty"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("data `", path, "` is empty; name a file or folder with something in it"));
   }
   return source;
 }
@@ -43,12 +44,12 @@ absl::StatusOr<Batches> Batches::Create(DataFiles files, const RunConfig& config
     return absl::InvalidArgumentError(absl::StrCat(
         "data `", batches.files_.data.path(), "` has ", batches.training_range_.size(), " tokens to train on",
         own_file ? "" : absl::StrCat(" and ", batches.held_out_range_.size(), " held out"), ": a sequence of ",
-        batches.sequence_, " needs at least ", batches.sequence_ + 1));
+        batches.sequence_, " needs at least ", batches.sequence_ + 1, "; use more data"));
   }
   if (own_file && !batches.held_out_range_.Fits(batches.sequence_)) {
-    return absl::InvalidArgumentError(absl::StrCat("held-out data `", batches.files_.held_out->path(), "` has ",
-                                                   batches.held_out_range_.size(), " tokens: a sequence of ",
-                                                   batches.sequence_, " needs at least ", batches.sequence_ + 1));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "held-out data `", batches.files_.held_out->path(), "` has ", batches.held_out_range_.size(),
+        " tokens: a sequence of ", batches.sequence_, " needs at least ", batches.sequence_ + 1, "; use more data"));
   }
   batches.evaluation_starts_ = EvaluationWindows(batches.held_out_range_, batches.sequence_, config.eval.sequences);
   return batches;

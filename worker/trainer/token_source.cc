@@ -62,7 +62,8 @@ bool NaturallyBefore(const std::string& left, const std::string& right) {
 }
 
 absl::Status Unreadable(const std::string& path, int error) {
-  return absl::InvalidArgumentError(absl::StrCat("cannot read data `", path, "`: ", std::strerror(error)));
+  return absl::InvalidArgumentError(absl::StrCat("cannot read data `", path, "`: ", std::strerror(error),
+                                                 "; name a file or folder that can be read"));
 }
 
 bool IsTokenFile(const std::string& path) { return absl::EndsWith(path, ".bin"); }
@@ -98,13 +99,13 @@ absl::StatusOr<int64_t> CheckHeader(const std::string& path, int fd, int64_t siz
     return 0;
   }
   if (header[1] != kHeaderVersion) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data `", path, "` has a header of version ", header[1], ": only version 1 (uint16) is read"));
+    return absl::InvalidArgumentError(absl::StrCat("data `", path, "` has a header of version ", header[1],
+                                                   ": only version 1 (uint16) is read; convert it"));
   }
   if (header[2] < 0 || size != kHeaderBytes + 2 * int64_t{header[2]}) {
     return absl::InvalidArgumentError(absl::StrCat("data `", path, "` has ", size, " bytes, but its header says ",
                                                    header[2], " tokens, which take ",
-                                                   kHeaderBytes + 2 * int64_t{header[2]}));
+                                                   kHeaderBytes + 2 * int64_t{header[2]}, "; write it anew"));
   }
   return kHeaderBytes;
 }
@@ -127,7 +128,8 @@ absl::StatusOr<TokenSource> TokenSource::Open(const std::string& path) {
       return Unreadable(path, error.value());
     }
     if (paths.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("data folder `", path, "` holds no files"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("data folder `", path, "` holds no files; put text or .bin files into it or name another"));
     }
     std::sort(paths.begin(), paths.end(), NaturallyBefore);
   } else {
@@ -137,7 +139,7 @@ absl::StatusOr<TokenSource> TokenSource::Open(const std::string& path) {
   for (const std::string& file : paths) {
     if (IsTokenFile(file) != IsTokenFile(paths.front())) {
       return absl::InvalidArgumentError(absl::StrCat("data folder `", path, "` mixes text and uint16 tokens: `",
-                                                     paths.front(), "` and `", file, "`"));
+                                                     paths.front(), "` and `", file, "`; keep them in folders apart"));
     }
     DILOCO_RETURN_IF_ERROR(source.Append(file));
   }
@@ -151,7 +153,8 @@ absl::Status TokenSource::Append(const std::string& path) {
     return Unreadable(path, errno);
   }
   if (!S_ISREG(file.opened.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat("data `", path, "` is neither a regular file nor a folder"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("data `", path, "` is neither a regular file nor a folder; name one of these"));
   }
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
@@ -162,8 +165,9 @@ absl::Status TokenSource::Append(const std::string& path) {
   if (bytes_per_token_ == 2) {
     DILOCO_ASSIGN_OR_RETURN(file.header_bytes, CheckHeader(path, fd, size));
     if (size % 2 != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("data `", path, "` has ", size, " bytes, which is not a whole number of uint16 tokens"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "data `", path, "` has ", size,
+          " bytes, which is not a whole number of uint16 tokens; name another file, without .bin if it is text"));
     }
   }
   file.first_token = token_count_;
@@ -215,7 +219,8 @@ absl::Status TokenSource::ReadFile(const File& file, int64_t first, int vocabula
     if (out[i] >= vocabulary) {
       return absl::InvalidArgumentError(absl::StrCat("data `", file.path, "` holds token ", out[i], " at byte ",
                                                      begin + static_cast<int64_t>(i) * bytes_per_token_,
-                                                     ", beyond the model's vocabulary of ", vocabulary));
+                                                     ", beyond the model's vocabulary of ", vocabulary,
+                                                     "; use data of the model's tokenizer"));
     }
   }
   return absl::OkStatus();

@@ -233,8 +233,8 @@ absl::StatusOr<std::string> ResolveDevice(std::string_view flag) {
     return absl::InvalidArgumentError(absl::StrCat("device `", text, "`: use auto, cpu or cuda:N"));
   }
   if (index >= gpus) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("device `", text, "`: LibTorch ", LibTorchVersion(), " finds ", gpus, " GPUs here"));
+    return absl::InvalidArgumentError(absl::StrCat("device `", text, "`: LibTorch ", LibTorchVersion(), " finds ", gpus,
+                                                   " GPUs here; use auto, cpu or one of them"));
   }
   return text;
 }

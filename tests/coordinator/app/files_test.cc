@@ -54,9 +54,13 @@ TEST(FilesTest, ThePortFileIsJsonAndLeavesNothingBesideIt) {
 
 TEST(FilesTest, APortFileThatCannotBeWrittenIsAnError) {
   const TempFolder folder;
-  const absl::Status status = WritePortFile(folder.File("no/such/folder.json"), "a", "b");
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("--port-file"));
+  const std::string path = folder.File("no/such/folder.json");
+  for (const absl::Status& status : {CheckPortFile(path), WritePortFile(path, "a", "b")}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("--port-file " + path));
+  }
+  EXPECT_TRUE(CheckPortFile("").ok());
+  EXPECT_TRUE(CheckPortFile(folder.File("ports.json")).ok());
   EXPECT_TRUE(WritePortFile("", "a", "b").ok());
 }
 
