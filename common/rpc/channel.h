@@ -16,6 +16,10 @@ inline constexpr absl::Duration kKeepalivePeriod = absl::Seconds(20);
 inline constexpr absl::Duration kKeepaliveTimeout = absl::Seconds(20);
 inline constexpr absl::Duration kKeepalivePermitted = absl::Seconds(10);
 
+// An attempt to connect, with the handshake, may take this long: several round trips of a slow link, or a busy peer.
+// gRPC names this setting after the backoff, but does not wait for it between attempts.
+inline constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
+
 struct ChannelOptions {
   // Between attempts to connect; gRPC itself backs off within this range, with jitter.
   absl::Duration initial_backoff = absl::Milliseconds(200);
