@@ -54,8 +54,12 @@ TEST(LockTest, AnotherProcessIsRefusedUntilTheHolderIsKilled) {
 }
 
 TEST(LockTest, FolderThatCannotBeIsAnErrorThatNamesIt) {
-  EXPECT_EQ(TryOpen("/dev/null/data", "test").message(), "cannot create folder \"/dev/null/data\": Not a directory");
-  EXPECT_EQ(TryOpen("/dev/null", "test").message(), "cannot create folder \"/dev/null\": Not a directory");
+  for (const char* folder : {"/dev/null/data", "/dev/null"}) {
+    const absl::Status status = TryOpen(folder, "test");
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(std::string(status.message()),
+              absl::StrFormat("cannot create folder \"%s\": Not a directory; use another --data-dir", folder));
+  }
 }
 
 }  // namespace
