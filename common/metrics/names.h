@@ -92,9 +92,5 @@ inline constexpr MetricName kDownloadedBytes = {"diloco_downloaded_bytes_total",
                                                 "Payload bytes of global deltas downloaded"};
 inline constexpr MetricName kConnected = {"diloco_connected", "1 while the session with the coordinator is open"};
 inline constexpr MetricName kReconnects = {"diloco_reconnects_total", "Sessions that had to be opened again"};
-inline constexpr MetricName kCheckpointDuration = {"diloco_checkpoint_write_duration_seconds",
-                                                   "Writing one checkpoint of this worker"};
-inline constexpr MetricName kCheckpointSuccess = {"diloco_checkpoint_last_success_timestamp_seconds",
-                                                  "Unix time of this worker's newest checkpoint"};
 
 }  // namespace diloco

@@ -29,9 +29,7 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry& registry)
       connected(OneGauge(registry, kConnected)),
       reconnects(OneCounter(registry, kReconnects)),
       evaluation_loss(OneGauge(registry, kEvaluationLoss)),
-      evaluation_version(OneGauge(registry, kEvaluationVersion)),
-      checkpoint_write_duration_seconds(OneDuration(registry, kCheckpointDuration)),
-      checkpoint_last_success_timestamp_seconds(OneGauge(registry, kCheckpointSuccess)) {
+      evaluation_version(OneGauge(registry, kEvaluationVersion)) {
   RegisterBuildInfo(registry);
 }
 

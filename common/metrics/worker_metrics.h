@@ -35,8 +35,6 @@ struct WorkerMetrics {
   prometheus::Counter& reconnects;
   prometheus::Gauge& evaluation_loss;
   prometheus::Gauge& evaluation_version;
-  prometheus::Histogram& checkpoint_write_duration_seconds;
-  prometheus::Gauge& checkpoint_last_success_timestamp_seconds;
 };
 
 }  // namespace diloco
