@@ -14,6 +14,7 @@
 
 #include "nlohmann/json.hpp"
 #include "tests/support/coordinator_process.h"
+#include "tests/support/paths.h"
 #include "tests/support/process.h"
 
 namespace diloco {
@@ -43,7 +44,7 @@ constexpr int kForever = 1000000;  // Rounds.
 
 // Names under the headings of common/metrics/names.h that begin so.
 std::set<std::string> NamesUnder(const std::vector<std::string>& headings) {
-  std::ifstream file(DILOCO_SOURCE_DIR "/common/metrics/names.h");
+  std::ifstream file(testing::SourcePath("common/metrics/names.h"));
   const std::regex heading("// ---- (.*) ----");
   const std::regex name("\"(diloco_[a-z_]+)\"");
   std::set<std::string> names;

@@ -15,8 +15,6 @@ int PortOf(const std::string& address) { return std::stoi(address.substr(address
 
 }  // namespace
 
-std::string Program(const std::string& name) { return absl::StrCat(DILOCO_BIN_DIR, "/", name); }
-
 CoordinatorProcess::CoordinatorProcess(std::string folder, const std::string& config_yaml)
     : folder_(std::move(folder)) {
   WriteFile(folder_ + "/run.yaml", config_yaml);

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 
 #include "nlohmann/json.hpp"
+#include "tests/support/paths.h"
 #include "tests/support/process.h"
 
 namespace diloco::testing {
@@ -45,8 +46,5 @@ class CoordinatorProcess {
   int http_port_ = 0;
   std::optional<Process> process_;
 };
-
-// Path of one of the project's programs.
-std::string Program(const std::string& name);
 
 }  // namespace diloco::testing

@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/outer/method.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/paths.h"
 
 namespace diloco::testing {
 namespace {
@@ -78,7 +79,7 @@ absl::StatusOr<std::vector<Trajectory>> LoadTrajectories(const std::string& path
 
 std::string TrajectoriesPath() {
   const char* path = std::getenv("DILOCO_VECTORS");
-  return path != nullptr && *path != '\0' ? path : DILOCO_SOURCE_DIR "/tests/worker/outer/vectors.json";
+  return path != nullptr && *path != '\0' ? path : SourcePath("tests/worker/outer/vectors.json");
 }
 
 double Tolerance(const std::vector<Vector>& round) {

@@ -8,12 +8,14 @@
 #include <set>
 #include <string>
 
+#include "tests/support/paths.h"
+
 namespace diloco {
 namespace {
 
 // First group of every line that `pattern` matches whole, as numbers.
 std::multiset<int> NumbersIn(const std::string& path, const std::string& pattern) {
-  std::ifstream file(std::string(DILOCO_SOURCE_DIR) + "/" + path);
+  std::ifstream file(testing::SourcePath(path));
   const std::regex line_pattern(pattern);
   std::multiset<int> numbers;
   std::smatch match;

@@ -12,6 +12,7 @@
 
 #include "coordinator/ctl/watch_view.h"
 #include "tests/coordinator/ctl/fake_admin.h"
+#include "tests/support/paths.h"
 #include "tests/support/process.h"
 #include <nlohmann/json.hpp>
 
@@ -157,7 +158,7 @@ TEST_F(CtlWatchTest, ControlCExitsWith130) {
     if (std::exchange(first, false)) watching.set_value();
   };
   auto process = diloco::testing::Process::Start(
-      {.arguments = {DILOCO_BIN_DIR "/dilococtl", "--coordinator", server_.address.ToString(), "status", "--watch"},
+      {.arguments = {testing::Program("dilococtl"), "--coordinator", server_.address.ToString(), "status", "--watch"},
        .output_path = "/dev/null"});
   ASSERT_TRUE(process.ok()) << process.status();
   watching.get_future().wait();

@@ -11,13 +11,15 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 namespace diloco {
 namespace {
 
 std::vector<std::filesystem::path> ScenarioFiles() {
   std::vector<std::filesystem::path> files;
   for (const auto& entry :
-       std::filesystem::directory_iterator(DILOCO_SOURCE_DIR "/tests/coordinator/round/scenarios")) {
+       std::filesystem::directory_iterator(testing::SourcePath("tests/coordinator/round/scenarios"))) {
     if (entry.path().extension() == ".txt") files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());

@@ -3,13 +3,14 @@
 #include <string>
 
 #include "common/config/run_config.h"
+#include "tests/support/paths.h"
 #include "tests/support/process.h"
 
 namespace diloco {
 namespace {
 
 TEST(DemoConfigTest, IsARunOfTwoEagerWorkers) {
-  const std::string yaml = testing::ReadFile(DILOCO_SOURCE_DIR "/deploy/demo.yaml");
+  const std::string yaml = testing::ReadFile(testing::SourcePath("deploy/demo.yaml"));
   const auto config = ParseRunConfig(yaml, "deploy/demo.yaml");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->run.workers, 2);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/outer/consensus.h"
+#include "tests/support/paths.h"
 #include "worker/outer/boundary.h"
 #include "worker/outer/fragment_outer.h"
 #include "worker/outer/schedule.h"
@@ -120,7 +121,7 @@ std::vector<Trajectory> AllTrajectories() {
 
 TEST(TrajectoriesTest, CopyInTheTreeHoldsEveryMethod) {
   const absl::StatusOr<std::vector<Trajectory>> loaded =
-      testing::LoadTrajectories(DILOCO_SOURCE_DIR "/tests/worker/outer/vectors.json");
+      testing::LoadTrajectories(testing::SourcePath("tests/worker/outer/vectors.json"));
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   const std::vector<Trajectory>& trajectories = *loaded;
   for (const Method& method : Methods()) {
