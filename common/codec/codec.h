@@ -3,6 +3,7 @@
 // Byte grammar, every field little-endian:
 //   fp32    value f32 ...
 //   bf16    value u16 ...                     upper half of the float32, round to nearest even
+//   fp8     block := scale u8, code u8 * n           sign bit, 4 bits of exponent, 3 bits of mantissa (OCP E4M3)
 //   int8    block := scale u8, code i8 * n
 //   int4    block := scale u8, two codes a byte * ceil(n / 2), first code in the low half, two's complement
 //   e3m0    block := scale u8, two codes a byte * ceil(n / 2), first code in the low half: sign bit, 3 bits of exponent
@@ -52,7 +53,7 @@ struct Codec {
   }
 };
 
-// fp32, bf16, int8, int4, e3m0.
+// fp32, bf16, fp8, int8, int4, e3m0.
 absl::Span<const Codec> Codecs();
 
 // nullptr when there is no such codec.

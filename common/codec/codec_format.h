@@ -16,8 +16,15 @@
 // is the smallest power of two with which amax rounds to at most max_code, that is amax < (max_code + 1/2) * scale.
 // Code = element / scale, rounded to nearest, half to even. So the error is at most scale / 2, and nothing is clipped,
 // but for amax >= (max_code + 1/2) * 2^(max_scale - 127): there codes stop at max_code, and the error at scale.
-// A larger scale would double the step; a smaller one would clip the largest elements, always towards zero (for int4 and
-// normally distributed values, clipping from 8.5 instead of 7.5 steps on has a tenth less error, but shrinks them).
+// A larger scale would double the step; a smaller one would clip the largest elements, always towards zero (for int4
+// and normally distributed values, clipping from 8.5 instead of 7.5 steps on has a tenth less error, but shrinks them).
+//
+// fp8. A code is an OCP E4M3 byte: sign (bit 7), exponent e (bits 6 to 3, bias 7), mantissa m (bits 2 to 0). Its number
+// is +-2^(e - 7) * (1 + m / 8), for e = 0 it is +-m * 2^-9; the largest is 448, there are no infinities. Value = number
+// * scale. Both NaNs (0x7F, 0xFF) and the negative zero (0x80) are unknown. The scale is the smallest power of two with
+// which amax is below 464 * scale, and so rounds to at most 448. Number = element / scale, rounded to nearest, half to
+// even m. So the error is at most 2^-4 of the element, or 2^-10 * scale if that is more, and nothing is clipped, but
+// for amax >= 464 * 2^(max_scale - 127): there numbers stop at 448.
 //
 // e3m0. A code is a sign (bit 3) and k (bits 2 to 0). Value = +-2^(k - 7) * scale for k in [1, 7]; code 0 is zero; code
 // 8, a negative zero, is unknown. So the scale is the largest of seven magnitudes. Rounding is to nearest in log space,
@@ -36,7 +43,7 @@
 
 namespace diloco {
 
-// Elements a block of int8, int4 and e3m0.
+// Elements a block of fp8, int8, int4 and e3m0.
 inline constexpr int kCodecBlock = 64;
 
 inline constexpr uint8_t kScaleAllZero = 0;
@@ -57,6 +64,16 @@ inline constexpr uint32_t kLogRounding = 0x00800000 - 0x003504F4;
 inline constexpr int kE3m0MaxCode = 7;
 inline constexpr int kE3m0Sign = 8;
 
+// fp8: largest magnitude of a code, the sign, and where the mantissa ends. A float32 whose exponent is rebased has the
+// code as its upper bits.
+inline constexpr int kFp8MaxCode = 0x7E;
+inline constexpr int kFp8Sign = 0x80;
+inline constexpr int kFp8MantissaBits = 3;
+inline constexpr int kFp8DroppedBits = kMantissaBits - kFp8MantissaBits;
+inline constexpr int kFp8Rebase = (127 - 7) << kFp8MantissaBits;
+inline constexpr float kFp8SmallestNormal = 0x1p-6F;
+inline constexpr float kFp8Step = 0x1p-9F;  // Between numbers up to there.
+
 struct BlockFormat {
   int code_bits;
   uint32_t amax_rounding;
@@ -66,6 +83,14 @@ struct BlockFormat {
   int max_code;
 };
 
+// 464 = 2^8 * (1 + 0x680000 / 2^23). The smallest magnitude, 2^-9 * scale, has exponent s - 9 >= 1, and 448 * 2^119 is
+// finite.
+inline constexpr BlockFormat kFp8Format = {.code_bits = 8,
+                                           .amax_rounding = 0x180000,
+                                           .scale_shift = 8,
+                                           .min_scale = 10,
+                                           .max_scale = 246,
+                                           .max_code = kFp8MaxCode};
 // 127.5 = 2^6 * (1 + 0x7F0000 / 2^23): a significand from there on needs the next scale. 127 * 2^121 is finite.
 inline constexpr BlockFormat kInt8Format = {
     .code_bits = 8, .amax_rounding = 0x010000, .scale_shift = 6, .min_scale = 1, .max_scale = 248, .max_code = 127};
@@ -98,7 +123,7 @@ constexpr bool IsKnownScale(const BlockFormat& format, uint8_t scale) {
   return scale >= format.min_scale && scale <= format.max_scale;
 }
 
-// Bit patterns of the scale and of its reciprocal; both are normal for every known scale of int8 and int4.
+// Bit patterns of the scale and of its reciprocal; both are normal for every known scale of fp8, int8 and int4.
 constexpr uint32_t ScaleBits(uint8_t scale) { return static_cast<uint32_t>(scale) << kMantissaBits; }
 constexpr uint32_t InverseScaleBits(uint8_t scale) { return static_cast<uint32_t>(254 - scale) << kMantissaBits; }
 

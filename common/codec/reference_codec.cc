@@ -11,7 +11,7 @@
 namespace diloco::reference {
 namespace {
 
-// Codes are held in an int: [-max_code, max_code] for int8 and int4, the four bits themselves for e3m0.
+// Codes are held in an int: [-max_code, max_code] for int8 and int4, the bits themselves for fp8 and e3m0.
 using EncodeElement = int (*)(float value, uint8_t scale);
 using DecodeElement = float (*)(int code, uint8_t scale);
 
@@ -32,6 +32,35 @@ float DecodeInteger(int code, uint8_t scale) {
     return std::bit_cast<float>(kNanBits);
   }
   return static_cast<float>(code) * std::bit_cast<float>(ScaleBits(scale));
+}
+
+int EncodeFloat8(float value, uint8_t scale) {
+  const uint32_t magnitude = MagnitudeBits(value);
+  if (magnitude < kSmallestNormalBits) {
+    return 0;
+  }
+  const float number = std::bit_cast<float>(magnitude) * std::bit_cast<float>(InverseScaleBits(scale));
+  int code = 0;
+  if (number < kFp8SmallestNormal) {
+    code = static_cast<int>(std::nearbyint(number / kFp8Step));
+  } else {
+    const uint32_t bits = std::bit_cast<uint32_t>(number);
+    const uint32_t half = (1u << (kFp8DroppedBits - 1)) - 1 + (bits >> kFp8DroppedBits & 1);
+    code = std::min(static_cast<int>((bits + half) >> kFp8DroppedBits) - kFp8Rebase, kFp8MaxCode);
+  }
+  return code > 0 && std::signbit(value) ? code | kFp8Sign : code;
+}
+
+float DecodeFloat8(int code, uint8_t scale) {
+  const int magnitude = code & 0x7F;
+  if (magnitude > kFp8MaxCode || (code & 0xFF) == kFp8Sign) {
+    return std::bit_cast<float>(kNanBits);
+  }
+  const float number = magnitude >> kFp8MantissaBits == 0
+                           ? static_cast<float>(magnitude) * kFp8Step
+                           : std::bit_cast<float>(static_cast<uint32_t>(magnitude + kFp8Rebase) << kFp8DroppedBits);
+  const float value = number * std::bit_cast<float>(ScaleBits(scale));
+  return (code & kFp8Sign) != 0 ? -value : value;
 }
 
 int EncodeExponent(float value, uint8_t scale) {
@@ -138,6 +167,7 @@ void DecodeBf16(std::string_view encoded, absl::Span<float> out) {
   }
 }
 
+void EncodeFp8(absl::Span<const float> values, absl::Span<char> out) { Encode<kFp8Format>(values, out, EncodeFloat8); }
 void EncodeInt8(absl::Span<const float> values, absl::Span<char> out) {
   Encode<kInt8Format>(values, out, EncodeInteger<kInt8Format>);
 }
@@ -148,6 +178,7 @@ void EncodeE3m0(absl::Span<const float> values, absl::Span<char> out) {
   Encode<kE3m0Format>(values, out, EncodeExponent);
 }
 
+void DecodeFp8(std::string_view encoded, absl::Span<float> out) { Decode<kFp8Format>(encoded, out, DecodeFloat8, 0); }
 void DecodeInt8(std::string_view encoded, absl::Span<float> out) {
   Decode<kInt8Format>(encoded, out, DecodeInteger<kInt8Format>, 0);
 }

@@ -65,6 +65,43 @@ struct IntegerKernel {
   }
 };
 
+struct Float8Kernel {
+  static constexpr const BlockFormat& kFormat = kFp8Format;
+
+  HWY_INLINE static Ints Encode(Ints bits, uint8_t scale) {
+    const FloatTag df;
+    const IntTag di;
+    const Ints magnitudes = hn::And(bits, hn::Set(di, kMagnitude));
+    const auto is_denormal = hn::Lt(magnitudes, hn::Set(di, kSmallestNormal));
+    const Floats inverse_scale = hn::Set(df, std::bit_cast<float>(InverseScaleBits(scale)));
+    const Floats numbers = hn::Mul(hn::BitCast(df, hn::IfThenZeroElse(is_denormal, magnitudes)), inverse_scale);
+    const Ints small = hn::NearestInt(hn::Mul(numbers, hn::Set(df, 1 / kFp8Step)));
+    const Ints number_bits = hn::BitCast(di, numbers);
+    const Ints odd = hn::And(hn::ShiftRight<kFp8DroppedBits>(number_bits), hn::Set(di, 1));
+    const Ints half = hn::Add(odd, hn::Set(di, (1 << (kFp8DroppedBits - 1)) - 1));
+    const Ints normal = hn::Sub(hn::ShiftRight<kFp8DroppedBits>(hn::Add(number_bits, half)), hn::Set(di, kFp8Rebase));
+    const auto is_small = hn::RebindMask(di, hn::Lt(numbers, hn::Set(df, kFp8SmallestNormal)));
+    const Ints codes = hn::Min(hn::IfThenElse(is_small, small, normal), hn::Set(di, kFp8MaxCode));
+    // As a signed byte, which the code is stored through.
+    const Ints sign = hn::And(hn::ShiftRight<24>(bits), hn::Set(di, -kFp8Sign));
+    return hn::IfThenZeroElse(hn::Eq(codes, hn::Zero(di)), hn::Or(codes, sign));
+  }
+
+  HWY_INLINE static Ints Decode(Ints codes, uint8_t scale) {
+    const FloatTag df;
+    const IntTag di;
+    const Ints magnitudes = hn::And(codes, hn::Set(di, 0x7F));
+    const Floats small = hn::Mul(hn::ConvertTo(df, magnitudes), hn::Set(df, kFp8Step));
+    const Ints normal = hn::ShiftLeft<kFp8DroppedBits>(hn::Add(magnitudes, hn::Set(di, kFp8Rebase)));
+    const auto is_small = hn::RebindMask(df, hn::Lt(magnitudes, hn::Set(di, 1 << kFp8MantissaBits)));
+    const Floats numbers = hn::IfThenElse(is_small, small, hn::BitCast(df, normal));
+    const Ints values = hn::BitCast(di, hn::Mul(numbers, hn::Set(df, std::bit_cast<float>(ScaleBits(scale)))));
+    const Ints sign = hn::ShiftLeft<24>(hn::And(codes, hn::Set(di, kFp8Sign)));
+    const auto is_unknown = hn::Or(hn::Gt(magnitudes, hn::Set(di, kFp8MaxCode)), hn::Eq(codes, hn::Set(di, -kFp8Sign)));
+    return hn::IfThenElse(is_unknown, hn::Set(di, kNan), hn::Or(values, sign));
+  }
+};
+
 struct ExponentKernel {
   static constexpr const BlockFormat& kFormat = kE3m0Format;
 
@@ -282,6 +319,7 @@ void DecodeBf16(std::string_view encoded, absl::Span<float> out) {
   }
 }
 
+void EncodeFp8(absl::Span<const float> values, absl::Span<char> out) { Encode<Float8Kernel>(values, out); }
 void EncodeInt8(absl::Span<const float> values, absl::Span<char> out) {
   Encode<IntegerKernel<kInt8Format>>(values, out);
 }
@@ -290,6 +328,7 @@ void EncodeInt4(absl::Span<const float> values, absl::Span<char> out) {
 }
 void EncodeE3m0(absl::Span<const float> values, absl::Span<char> out) { Encode<ExponentKernel>(values, out); }
 
+void DecodeFp8(std::string_view encoded, absl::Span<float> out) { Decode<Float8Kernel>(encoded, out); }
 void DecodeInt8(std::string_view encoded, absl::Span<float> out) { Decode<IntegerKernel<kInt8Format>>(encoded, out); }
 void DecodeInt4(std::string_view encoded, absl::Span<float> out) { Decode<IntegerKernel<kInt4Format>>(encoded, out); }
 void DecodeE3m0(std::string_view encoded, absl::Span<float> out) { Decode<ExponentKernel>(encoded, out); }
@@ -303,20 +342,24 @@ HWY_AFTER_NAMESPACE();
 namespace diloco::simd {
 
 HWY_EXPORT(EncodeBf16);
+HWY_EXPORT(EncodeFp8);
 HWY_EXPORT(EncodeInt8);
 HWY_EXPORT(EncodeInt4);
 HWY_EXPORT(EncodeE3m0);
 HWY_EXPORT(DecodeBf16);
+HWY_EXPORT(DecodeFp8);
 HWY_EXPORT(DecodeInt8);
 HWY_EXPORT(DecodeInt4);
 HWY_EXPORT(DecodeE3m0);
 
 void EncodeBf16(absl::Span<const float> values, absl::Span<char> out) { HWY_DYNAMIC_DISPATCH(EncodeBf16)(values, out); }
+void EncodeFp8(absl::Span<const float> values, absl::Span<char> out) { HWY_DYNAMIC_DISPATCH(EncodeFp8)(values, out); }
 void EncodeInt8(absl::Span<const float> values, absl::Span<char> out) { HWY_DYNAMIC_DISPATCH(EncodeInt8)(values, out); }
 void EncodeInt4(absl::Span<const float> values, absl::Span<char> out) { HWY_DYNAMIC_DISPATCH(EncodeInt4)(values, out); }
 void EncodeE3m0(absl::Span<const float> values, absl::Span<char> out) { HWY_DYNAMIC_DISPATCH(EncodeE3m0)(values, out); }
 
 void DecodeBf16(std::string_view encoded, absl::Span<float> out) { HWY_DYNAMIC_DISPATCH(DecodeBf16)(encoded, out); }
+void DecodeFp8(std::string_view encoded, absl::Span<float> out) { HWY_DYNAMIC_DISPATCH(DecodeFp8)(encoded, out); }
 void DecodeInt8(std::string_view encoded, absl::Span<float> out) { HWY_DYNAMIC_DISPATCH(DecodeInt8)(encoded, out); }
 void DecodeInt4(std::string_view encoded, absl::Span<float> out) { HWY_DYNAMIC_DISPATCH(DecodeInt4)(encoded, out); }
 void DecodeE3m0(std::string_view encoded, absl::Span<float> out) { HWY_DYNAMIC_DISPATCH(DecodeE3m0)(encoded, out); }

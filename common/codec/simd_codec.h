@@ -10,11 +10,13 @@
 namespace diloco::simd {
 
 void EncodeBf16(absl::Span<const float> values, absl::Span<char> out);
+void EncodeFp8(absl::Span<const float> values, absl::Span<char> out);
 void EncodeInt8(absl::Span<const float> values, absl::Span<char> out);
 void EncodeInt4(absl::Span<const float> values, absl::Span<char> out);
 void EncodeE3m0(absl::Span<const float> values, absl::Span<char> out);
 
 void DecodeBf16(std::string_view encoded, absl::Span<float> out);
+void DecodeFp8(std::string_view encoded, absl::Span<float> out);
 void DecodeInt8(std::string_view encoded, absl::Span<float> out);
 void DecodeInt4(std::string_view encoded, absl::Span<float> out);
 void DecodeE3m0(std::string_view encoded, absl::Span<float> out);

@@ -88,6 +88,7 @@ void RegisterAll() {
     DecodeFunction decode;
   };
   for (const Reference& row : {Reference{"bf16", reference::EncodeBf16, reference::DecodeBf16},
+                               Reference{"fp8", reference::EncodeFp8, reference::DecodeFp8},
                                Reference{"int8", reference::EncodeInt8, reference::DecodeInt8},
                                Reference{"int4", reference::EncodeInt4, reference::DecodeInt4},
                                Reference{"e3m0", reference::EncodeE3m0, reference::DecodeE3m0}}) {

@@ -56,14 +56,14 @@ TEST(CodecTest, TableHoldsEveryNameOnce) {
     names.emplace_back(codec.name);
     EXPECT_EQ(FindCodec(codec.name), &codec);
   }
-  EXPECT_THAT(names, ::testing::ElementsAre("fp32", "bf16", "int8", "int4", "e3m0"));
+  EXPECT_THAT(names, ::testing::ElementsAre("fp32", "bf16", "fp8", "int8", "int4", "e3m0"));
   EXPECT_EQ(FindCodec("fp16"), nullptr);
   EXPECT_EQ(FindCodec(""), nullptr);
 }
 
 TEST(CodecTest, SizesAreThoseOfTheGrammar) {
   struct Row {
-    uint64_t elements, fp32, bf16, int8, four_bits;
+    uint64_t elements, fp32, bf16, eight_bits, four_bits;
   };
   for (const Row& row :
        {Row{0, 0, 0, 0, 0}, Row{1, 4, 2, 2, 2}, Row{2, 8, 4, 3, 2}, Row{3, 12, 6, 4, 3}, Row{63, 252, 126, 64, 33},
@@ -72,7 +72,8 @@ TEST(CodecTest, SizesAreThoseOfTheGrammar) {
             33 * (uint64_t{1} << 34)}}) {
     EXPECT_EQ(Find("fp32").encoded_bytes(row.elements), row.fp32);
     EXPECT_EQ(Find("bf16").encoded_bytes(row.elements), row.bf16);
-    EXPECT_EQ(Find("int8").encoded_bytes(row.elements), row.int8);
+    EXPECT_EQ(Find("fp8").encoded_bytes(row.elements), row.eight_bits);
+    EXPECT_EQ(Find("int8").encoded_bytes(row.elements), row.eight_bits);
     EXPECT_EQ(Find("int4").encoded_bytes(row.elements), row.four_bits);
     EXPECT_EQ(Find("e3m0").encoded_bytes(row.elements), row.four_bits);
   }
@@ -86,10 +87,12 @@ TEST(CodecTest, FourBitCodecsStayBelowTheirBudget) {
 }
 
 TEST(CodecTest, BytesOfHandComputedBlocks) {
-  // 2 < 127.5 * 2^-5, but not 127.5 * 2^-6: scale 2^-5, byte 122. 2 < 7.5 * 2^-1, not 7.5 * 2^-2: byte 126.
+  // 2 < 464 * 2^-7, but not 464 * 2^-8: scale 2^-7, byte 120, and 128, 256, 64 are powers of two. 2 < 127.5 * 2^-5, but
+  // not 127.5 * 2^-6: scale 2^-5, byte 122. 2 < 7.5 * 2^-1, not 7.5 * 2^-2: byte 126.
   const std::vector<float> values = {1.0f, -2.0f, 0.5f};
   EXPECT_EQ(Encode(Find("fp32"), values), Bytes({0, 0, 0x80, 0x3F, 0, 0, 0, 0xC0, 0, 0, 0, 0x3F}));
   EXPECT_EQ(Encode(Find("bf16"), values), Bytes({0x80, 0x3F, 0, 0xC0, 0, 0x3F}));
+  EXPECT_EQ(Encode(Find("fp8"), values), Bytes({120, 14 << 3, 0x80 | 15 << 3, 13 << 3}));
   EXPECT_EQ(Encode(Find("int8"), values), Bytes({122, 32, 256 - 64, 16}));
   EXPECT_EQ(Encode(Find("int4"), values), Bytes({126, 0xC2, 0x01}));
   EXPECT_EQ(Encode(Find("e3m0"), values), Bytes({128, 0xF6, 0x05}));
@@ -98,6 +101,8 @@ TEST(CodecTest, BytesOfHandComputedBlocks) {
   }
   // Half to even.
   EXPECT_EQ(Encode(Find("int8"), {64.0f, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f}), Bytes({127, 64, 0, 2, 2, 0, 254}));
+  // In steps: 448 is 14 of 32, 17 is 8.5 of 2, 1.5 * 2^-9 is between 1 and 2; -2^-10 is half a step.
+  EXPECT_EQ(Encode(Find("fp8"), {448.0f, 17.0f, -0x1.8p-9f, -0x1p-10f}), Bytes({127, 0x7E, 11 << 3, 0x82, 0}));
   // Zero, denormals and what is far below the largest value: nothing but codes of zero.
   EXPECT_EQ(Encode(Find("e3m0"), {-0.0f, 1e-40f}), Bytes({0, 0}));
   EXPECT_EQ(Encode(Find("e3m0"), {1.0f, -1e-3f}), Bytes({127, 0x07}));
@@ -140,7 +145,7 @@ TEST(CodecTest, EncodedFiniteValuesPassTheCheckAndOthersDoNot) {
 
 TEST(CodecTest, ErrorsStayWithinTheStatedBounds) {
   const std::vector<float> values = testing::RandomValues(64 * 2000, 7);
-  for (const char* name : {"int8", "int4", "e3m0"}) {
+  for (const char* name : {"fp8", "int8", "int4", "e3m0"}) {
     const Codec& codec = Find(name);
     const std::string encoded = Encode(codec, values);
     const std::vector<float> decoded = Decode(codec, encoded, values.size());
@@ -162,6 +167,10 @@ TEST(CodecTest, ErrorsStayWithinTheStatedBounds) {
         ASSERT_TRUE(!in_range ||
                     (ratio > (std::fabs(x) < std::exp2(127.5) ? std::sqrt(0.5) : 0.5) && ratio < std::sqrt(2.0)))
             << x << " became " << y;
+      } else if (codec.name == "fp8") {
+        const bool at_the_top = std::fabs(x) >= 464 * std::exp2(119);
+        ASSERT_LE(std::fabs(y - x), at_the_top ? 64 * step : std::max(std::fabs(x) / 16, step / 1024))
+            << x << " became " << y;
       } else {
         const bool at_the_top = scale == (codec.name == "int8" ? 248 : 252);
         ASSERT_LE(std::fabs(y - x), at_the_top ? step : step / 2) << name << ": " << x << " became " << y;
@@ -170,16 +179,16 @@ TEST(CodecTest, ErrorsStayWithinTheStatedBounds) {
   }
 }
 
-TEST(CodecTest, ScaleOfIntegersFitsTheLargestValue) {
+TEST(CodecTest, ScaleFitsTheLargestValue) {
   // One more bit of the largest value than of a signed code is never lost: amax is at least half of the range.
   std::mt19937 random(3);
   std::uniform_real_distribution<float> uniform(1e-30f, 1e30f);
   for (int i = 0; i < 1000; ++i) {
     const float amax = uniform(random);
-    for (const auto& [name, max_code] : {std::pair("int8", 127), std::pair("int4", 7)}) {
+    for (const auto& [name, limit] : {std::pair("fp8", 464.0), std::pair("int8", 127.5), std::pair("int4", 7.5)}) {
       const double steps = amax / std::ldexp(1.0, static_cast<unsigned char>(Encode(Find(name), {amax})[0]) - 127);
-      EXPECT_LT(steps, max_code + 0.5);
-      EXPECT_GE(steps, (max_code + 0.5) / 2);
+      EXPECT_LT(steps, limit);
+      EXPECT_GE(steps, limit / 2);
     }
   }
 }
@@ -265,7 +274,7 @@ TEST(CheckEncodedTest, NamesTheFirstBadBlockOrElement) {
   values[4999] = -std::numeric_limits<float>::infinity();
   ExpectRefused("fp32", Encode(Find("fp32"), values), 5000, "element 4321 of fp32 values is not finite");
   ExpectRefused("bf16", Encode(Find("bf16"), values), 5000, "element 4321 of bf16 values is not finite");
-  for (const char* name : {"int8", "int4", "e3m0"}) {
+  for (const char* name : {"fp8", "int8", "int4", "e3m0"}) {
     ExpectRefused(name, Encode(Find(name), values), 5000, "block 67 of " + std::string(name) + " values is not finite");
   }
 }
@@ -274,12 +283,17 @@ TEST(CheckEncodedTest, RefusesUnknownCodes) {
   std::string int8 = Encode(Find("int8"), std::vector<float>(65, 1.0f));
   int8.back() = '\x80';  // -128.
   ExpectRefused("int8", int8, 65, "element 64 (block 1, scale byte 121) of int8 values has an unknown code");
+  for (const int code : {0x7F, 0xFF, 0x80}) {  // NaN, NaN, -0.
+    ExpectRefused("fp8", Bytes({127, 0, code}), 2, "element 1 (block 0, scale byte 127) of fp8");
+  }
   ExpectRefused("int4", Bytes({127, 0x81}), 2, "element 1 (block 0, scale byte 127) of int4");  // -8.
   ExpectRefused("e3m0", Bytes({127, 0x18}), 2, "element 0 (block 0, scale byte 127) of e3m0");  // -0.
 }
 
 TEST(CheckEncodedTest, RefusesScalesThatCouldDecodeToDenormalsOrInfinity) {
   for (int scale = 0; scale < 256; ++scale) {
+    EXPECT_EQ(CheckEncoded(Find("fp8"), Bytes({scale, 0}), 1).ok(), scale == 0 || (scale >= 10 && scale <= 246))
+        << scale;
     EXPECT_EQ(CheckEncoded(Find("int8"), Bytes({scale, 0}), 1).ok(), scale <= 248) << scale;
     EXPECT_EQ(CheckEncoded(Find("int4"), Bytes({scale, 0}), 1).ok(), scale <= 252) << scale;
     EXPECT_EQ(CheckEncoded(Find("e3m0"), Bytes({scale, 0}), 1).ok(), scale == 0 || (scale >= 7 && scale <= 254))

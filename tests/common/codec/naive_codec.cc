@@ -16,66 +16,102 @@ double Power(int exponent) { return std::ldexp(1.0, exponent); }
 
 bool CountsAsZero(float x) { return std::fabs(static_cast<double>(x)) < Power(-126); }
 
-struct IntegerRules {
+// A block codec: what its codes stand for, in units of the scale.
+struct Rules {
   int bits;
-  int max_code;
-  int max_exponent;  // Of the scale, so that max_code * scale is finite; the smallest is -126.
+  bool twos_complement;            // Else the highest bit is the sign.
+  std::vector<double> magnitudes;  // By code without sign, ascending from 0.
+  bool log_space;                  // Rounding.
+  double limit;                    // amax / scale stays below; of log_space its square does.
+  int min_exponent, max_exponent;  // Of the scale.
 };
-constexpr IntegerRules kInt8 = {8, 127, 121};
-constexpr IntegerRules kInt4 = {4, 7, 125};
 
-int RoundHalfToEven(double x) {
-  const double below = std::floor(x);
-  const double fraction = x - below;
-  const bool below_is_even = std::fmod(below, 2.0) == 0.0;
-  return static_cast<int>(fraction > 0.5 || (fraction == 0.5 && !below_is_even) ? below + 1 : below);
+Rules RulesOf(std::string_view codec) {
+  Rules rules;
+  if (codec == "int8" || codec == "int4") {
+    const int max_code = codec == "int8" ? 127 : 7;
+    rules = {codec == "int8" ? 8 : 4, true, {}, false, max_code + 0.5, -126, codec == "int8" ? 121 : 125};
+    for (int code = 0; code <= max_code; ++code) {
+      rules.magnitudes.push_back(code);
+    }
+  } else if (codec == "fp8") {
+    rules = {8, false, {}, false, 464, -117, 119};
+    for (int code = 0; code <= 0x7E; ++code) {
+      const int e = code / 8;
+      const int m = code % 8;
+      rules.magnitudes.push_back(e == 0 ? m * Power(-9) : (8 + m) * Power(e - 10));
+    }
+  } else {
+    rules = {4, false, {0}, true, 2, -120, 127};
+    for (int k = 1; k <= 7; ++k) {
+      rules.magnitudes.push_back(Power(k - 7));
+    }
+  }
+  return rules;
 }
 
-// The smallest scale with which amax stays below (max_code + 1/2) steps.
-int IntegerScaleExponent(const IntegerRules& rules, double amax) {
-  int e = -126;
-  while (e < rules.max_exponent && amax >= (rules.max_code + 0.5) * Power(e)) {
+int ScaleExponent(const Rules& rules, double amax) {
+  int e = rules.min_exponent;
+  while (e < rules.max_exponent) {
+    const double x = amax / Power(e);
+    if ((rules.log_space ? x * x : x) < rules.limit) {
+      break;
+    }
     ++e;
   }
   return e;
 }
 
-int IntegerCode(const IntegerRules& rules, int exponent, float x) {
-  const int code = CountsAsZero(x) ? 0 : RoundHalfToEven(static_cast<double>(x) / Power(exponent));
-  return std::min(std::max(code, -rules.max_code), rules.max_code);
-}
-
-// Compares squares, which are exact in double: |x| < 2^(e + 1/2).
-bool BelowHalfPower(double x, int e) { return x * x < Power(2 * e + 1); }
-
-int ExponentScaleExponent(double amax) {
-  int e = -120;
-  while (e < 127 && !BelowHalfPower(amax, e)) {
-    ++e;
+// Index of the magnitude that |x|, in units of the scale, becomes. Squares are exact in double.
+size_t NearestMagnitude(const Rules& rules, double x) {
+  size_t code = 0;
+  while (code + 1 < rules.magnitudes.size()) {
+    const double below = rules.magnitudes[code];
+    const double above = rules.magnitudes[code + 1];
+    const bool up = rules.log_space ? x * x > above * above / 2
+                                    : x - below > above - x || (x - below == above - x && code % 2 == 1);
+    if (!up) {
+      break;
+    }
+    ++code;
   }
-  return e;
+  return code;
 }
 
-int ExponentCode(int exponent, float x) {
+unsigned EncodeCode(const Rules& rules, int exponent, float x) {
   if (CountsAsZero(x)) {
     return 0;
   }
-  int k = 7;
-  while (k > 0 && BelowHalfPower(x, exponent + k - 8)) {
-    --k;
-  }
-  return k > 0 && x < 0 ? k + 8 : k;
+  const auto code = static_cast<unsigned>(NearestMagnitude(rules, std::fabs(static_cast<double>(x)) / Power(exponent)));
+  const unsigned half = 1u << (rules.bits - 1);
+  return code == 0 || x > 0 ? code : rules.twos_complement ? 2 * half - code : half + code;
 }
 
-std::string EncodeBlock(std::string_view codec, const std::vector<float>& block) {
-  const int bits = codec == "int8" ? 8 : 4;
+float DecodeCode(const Rules& rules, int scale, unsigned code) {
+  if (scale == 0) {
+    return 0.0f;
+  }
+  if (scale - 127 < rules.min_exponent || scale - 127 > rules.max_exponent) {
+    return kNan;
+  }
+  const unsigned half = 1u << (rules.bits - 1);
+  const bool negative = code >= half;
+  const unsigned magnitude = !negative ? code : rules.twos_complement ? 2 * half - code : code - half;
+  if (magnitude >= rules.magnitudes.size() || (negative && magnitude == 0)) {
+    return kNan;
+  }
+  const double value = rules.magnitudes[magnitude] * Power(scale - 127);
+  return static_cast<float>(negative ? -value : value);
+}
+
+std::string EncodeBlock(const Rules& rules, const std::vector<float>& block) {
   double amax = 0;
   bool finite = true;
   for (const float x : block) {
     finite = finite && std::isfinite(x);
     amax = CountsAsZero(x) ? amax : std::max(amax, std::fabs(static_cast<double>(x)));
   }
-  std::string out(1 + (block.size() * static_cast<size_t>(bits) + 7) / 8, '\0');
+  std::string out(1 + (block.size() * static_cast<size_t>(rules.bits) + 7) / 8, '\0');
   if (!finite) {
     out[0] = static_cast<char>(255);
     return out;
@@ -83,41 +119,14 @@ std::string EncodeBlock(std::string_view codec, const std::vector<float>& block)
   if (amax == 0) {
     return out;
   }
-  const IntegerRules& rules = codec == "int8" ? kInt8 : kInt4;
-  const int exponent = codec == "e3m0" ? ExponentScaleExponent(amax) : IntegerScaleExponent(rules, amax);
+  const int exponent = ScaleExponent(rules, amax);
   out[0] = static_cast<char>(exponent + 127);
   for (size_t i = 0; i < block.size(); ++i) {
-    const int code = codec == "e3m0" ? ExponentCode(exponent, block[i]) : IntegerCode(rules, exponent, block[i]);
-    if (bits == 8) {
-      out[1 + i] = static_cast<char>(code);
-    } else {
-      const int nibble = (code + 16) % 16;
-      char& byte = out[1 + i / 2];
-      byte = static_cast<char>(i % 2 == 0 ? nibble : static_cast<unsigned char>(byte) + 16 * nibble);
-    }
+    const unsigned code = EncodeCode(rules, exponent, block[i]);
+    char& byte = out[1 + (rules.bits == 8 ? i : i / 2)];
+    byte = static_cast<char>(rules.bits == 8 || i % 2 == 0 ? code : static_cast<unsigned char>(byte) + 16 * code);
   }
   return out;
-}
-
-float DecodeCode(std::string_view codec, int scale, int code) {
-  const int min_scale = codec == "e3m0" ? 7 : 1;
-  const int max_scale = codec == "int8" ? 248 : codec == "int4" ? 252 : 254;
-  if (scale == 0) {
-    return 0.0f;
-  }
-  if (scale < min_scale || scale > max_scale) {
-    return kNan;
-  }
-  if (codec == "e3m0") {
-    if (code == 8) {
-      return kNan;
-    }
-    const double magnitude = code % 8 == 0 ? 0.0 : Power(scale - 127 + code % 8 - 7);
-    return static_cast<float>(code > 8 ? -magnitude : magnitude);
-  }
-  const int modulus = codec == "int8" ? 256 : 16;
-  const int number = code >= modulus / 2 ? code - modulus : code;
-  return number == -modulus / 2 ? kNan : static_cast<float>(number * Power(scale - 127));
 }
 
 // Of the bf16 below and above in magnitude the nearer one, at a tie the even one, never infinity for a finite value.
@@ -153,34 +162,37 @@ std::string NaiveEncode(std::string_view codec, const std::vector<float>& values
     }
     return out;
   }
+  const Rules rules = RulesOf(codec);
   for (size_t first = 0; first < values.size(); first += kBlock) {
     const size_t end = std::min(first + kBlock, values.size());
-    out += EncodeBlock(codec, {values.begin() + static_cast<long>(first), values.begin() + static_cast<long>(end)});
+    out += EncodeBlock(rules, {values.begin() + static_cast<long>(first), values.begin() + static_cast<long>(end)});
   }
   return out;
 }
 
 std::vector<float> NaiveDecode(std::string_view codec, std::string_view encoded, size_t elements) {
   std::vector<float> out;
-  size_t at = 0;
-  while (out.size() < elements) {
-    if (codec == "fp32" || codec == "bf16") {
+  if (codec == "fp32" || codec == "bf16") {
+    for (size_t i = 0; i < elements; ++i) {
+      const size_t at = i * (codec == "fp32" ? 4 : 2);
       uint32_t bits = ByteAt(encoded, at) << 16 | ByteAt(encoded, at + 1) << 24;
       if (codec == "fp32") {
         bits = bits >> 16 | ByteAt(encoded, at + 2) << 16 | ByteAt(encoded, at + 3) << 24;
       }
       out.push_back(std::bit_cast<float>(bits));
-      at += codec == "fp32" ? 4 : 2;
-      continue;
     }
+    return out;
+  }
+  const Rules rules = RulesOf(codec);
+  size_t at = 0;
+  while (out.size() < elements) {
     const size_t count = std::min(kBlock, elements - out.size());
     const int scale = static_cast<int>(ByteAt(encoded, at++));
     for (size_t i = 0; i < count; ++i) {
-      const uint32_t byte = ByteAt(encoded, at + (codec == "int8" ? i : i / 2));
-      const uint32_t code = codec == "int8" ? byte : i % 2 == 0 ? byte % 16 : byte / 16;
-      out.push_back(DecodeCode(codec, scale, static_cast<int>(code)));
+      const uint32_t byte = ByteAt(encoded, at + (rules.bits == 8 ? i : i / 2));
+      out.push_back(DecodeCode(rules, scale, rules.bits == 8 ? byte : i % 2 == 0 ? byte % 16 : byte / 16));
     }
-    at += codec == "int8" ? count : (count + 1) / 2;
+    at += rules.bits == 8 ? count : (count + 1) / 2;
   }
   return out;
 }
@@ -214,10 +226,14 @@ std::vector<EdgeCase> EdgeCases() {
                         127.49f,
                         127.5f,
                         448.0f,
+                        463.9f,
+                        464.0f,
                         479.0f,
                         480.0f,
                         1e38f,
                         2.4e38f,
+                        3.08e38f,
+                        3.09e38f,
                         2.5e38f,
                         3e38f,
                         3.39e38f,
@@ -236,7 +252,10 @@ std::vector<EdgeCase> EdgeCases() {
     cases.push_back({"pair, bits " + name, pair});
     cases.push_back({"alone, bits " + name, {x}});
   }
-  // Ties of int8 (scale 1), of int4 (scale 1) and of bf16.
+  // Ties of fp8, int8 and int4 (scale 1), and of bf16.
+  cases.push_back({"ties fp8",
+                   {448.0f, 432.0f, 8.5f, 9.5f, -1.0625f, -1.1875f, 0x1.Fp-6f, 0x1.Ep-7f, 0x1p-10f, 0x1.8p-9f,
+                    -0x1.4p-8f, -0x1.Cp-8f, 0x1p-11f}});
   cases.push_back({"ties int8", {64.0f, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -2.5f, 126.5f, -126.5f, 125.5f}});
   cases.push_back({"ties int4", {4.0f, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -2.5f, 6.5f, -6.5f}});
   cases.push_back(

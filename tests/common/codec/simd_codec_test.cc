@@ -32,6 +32,7 @@ struct Pair {
 
 constexpr Pair kPairs[] = {
     {"bf16", simd::EncodeBf16, simd::DecodeBf16, reference::EncodeBf16, reference::DecodeBf16},
+    {"fp8", simd::EncodeFp8, simd::DecodeFp8, reference::EncodeFp8, reference::DecodeFp8},
     {"int8", simd::EncodeInt8, simd::DecodeInt8, reference::EncodeInt8, reference::DecodeInt8},
     {"int4", simd::EncodeInt4, simd::DecodeInt4, reference::EncodeInt4, reference::DecodeInt4},
     {"e3m0", simd::EncodeE3m0, simd::DecodeE3m0, reference::EncodeE3m0, reference::DecodeE3m0},

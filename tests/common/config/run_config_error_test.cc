@@ -145,9 +145,9 @@ TEST(RunConfigErrorTest, NamesWrongValues) {
       {"method: gossip", "run.yaml:2:9: method: \"gossip\" is unknown; use one of eager, delayed, diloco"},
       {"outer: {optimizer: Adam}", "run.yaml:2:20: outer.optimizer: \"Adam\" is unknown; use one of nesterov, sgd"},
       {"wire: {uplink: fp64}",
-       "run.yaml:2:16: wire.uplink: \"fp64\" is unknown; use one of fp32, bf16, int8, int4, e3m0"},
+       "run.yaml:2:16: wire.uplink: \"fp64\" is unknown; use one of fp32, bf16, fp8, int8, int4, e3m0"},
       {"wire: {downlink: ''}",
-       "run.yaml:2:18: wire.downlink: \"\" is unknown; use one of fp32, bf16, int8, int4, e3m0"},
+       "run.yaml:2:18: wire.downlink: \"\" is unknown; use one of fp32, bf16, fp8, int8, int4, e3m0"},
       {"rounds: {late: keep}", "run.yaml:2:16: rounds.late: \"keep\" is unknown; use one of merge, drop"},
       {"lookahead: {momentum: true}", "run.yaml:2:23: lookahead.momentum: \"true\" is unknown; use one of own, shared"},
   };
