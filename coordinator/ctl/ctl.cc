@@ -12,6 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/command_line/usage_error.h"
 #include "common/net/host_port.h"
+#include "coordinator/ctl/plan_command.h"
 #include "coordinator/ctl/table.h"
 #include <CLI/CLI.hpp>
 
@@ -28,6 +29,7 @@ Examples:
   dilococtl round describe 42                       why round 42 has not closed
   dilococtl -o json status | jq .rounds_committed
   dilococtl checkpoint save                         write the consensus on the coordinator's disk
+  dilococtl plan --paper                            the papers' bandwidth tables beside our own figures
 )";
 
 constexpr char kFooter[] = R"(
@@ -44,6 +46,7 @@ struct Options {
   bool watch = false;
   uint32_t limit = 20;
   std::string round;
+  PlanFlags plan;
 };
 
 absl::StatusOr<absl::Duration> ParseWait(const std::string& flag, const std::string& text) {
@@ -62,16 +65,15 @@ absl::StatusOr<int64_t> ParseRound(const std::string& text) {
 }
 
 absl::StatusOr<ExitCode> Dispatch(const CLI::App& app, const Options& options, const CtlIo& io) {
+  const OutputFormat format = options.output == "json" ? OutputFormat::kJson : OutputFormat::kTable;
+  if (app.got_subcommand("plan")) return RunPlan(options.plan, format, io);
   DILOCO_ASSIGN_OR_RETURN(const HostPort address,
                           ParseHostPort("--coordinator", options.coordinator, PortZero::kRefuse));
   if (!options.run.empty()) DILOCO_RETURN_IF_ERROR(ValidateName("--run", options.run));
   DILOCO_ASSIGN_OR_RETURN(const absl::Duration timeout, ParseWait("--timeout", options.timeout));
   DILOCO_ASSIGN_OR_RETURN(const absl::Duration interval, ParseWait("--interval", options.interval));
   const AdminClient client(address.ToString(), options.run, timeout);
-  const CommandContext context{.client = client,
-                               .format = options.output == "json" ? OutputFormat::kJson : OutputFormat::kTable,
-                               .timeout = timeout,
-                               .io = io};
+  const CommandContext context{.client = client, .format = format, .timeout = timeout, .io = io};
   if (app.got_subcommand("status")) {
     return options.watch ? RunStatusWatch(context, interval) : RunStatus(context);
   }
@@ -100,6 +102,8 @@ void AddCommands(CLI::App& app, Options& options) {
 
   CLI::App* checkpoint = app.add_subcommand("checkpoint", "Checkpoints: save")->require_subcommand(1);
   checkpoint->add_subcommand("save", "Write model.safetensors and run.yaml on the coordinator's disk");
+
+  AddPlanCommand(app, options.plan);
 }
 
 }  // namespace
