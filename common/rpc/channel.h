@@ -20,14 +20,13 @@ inline constexpr absl::Duration kKeepalivePermitted = absl::Seconds(10);
 // gRPC names this setting after the backoff, but does not wait for it between attempts.
 inline constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
 
-struct ChannelOptions {
-  // Between attempts to connect; gRPC itself backs off within this range, with jitter.
-  absl::Duration initial_backoff = absl::Milliseconds(200);
-  absl::Duration max_backoff = absl::Seconds(5);
-};
+// Between attempts to connect gRPC backs off within this range, give or take a fifth: a peer that is back is reached
+// again about a second later, however long it was away.
+inline constexpr absl::Duration kFirstReconnectBackoff = absl::Milliseconds(200);
+inline constexpr absl::Duration kLongestReconnectBackoff = absl::Milliseconds(800);
 
 // A channel of its own: several to one target are several TCP connections, so that control never waits behind bulk.
 // Connects on first use, directly whatever proxy the environment names. `target`: HOST:PORT (see ParseHostPort).
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const ChannelOptions& options = {});
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target);
 
 }  // namespace diloco

@@ -11,7 +11,7 @@ class Backoff {
  public:
   struct Options {
     absl::Duration first = absl::Milliseconds(100);  // > 0.
-    absl::Duration longest = absl::Seconds(10);      // >= first.
+    absl::Duration longest = absl::Seconds(1);       // >= first. After an outage nobody is later than this.
     double factor = 1.6;                             // >= 1.
     uint64_t seed = 0;
   };

@@ -219,6 +219,7 @@ void ControlSession::Rejoin() {
   };
   auto exchanged = std::make_shared<Exchanged>();
   exchanged->request = options_.join;
+  exchanged->context.set_wait_for_ready(true);  // As for streams, see stream_calls.h.
   exchanged->context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(kCallDeadline));
   tracker_.Started();
   stub_->async()->Join(&exchanged->context, &exchanged->request, &exchanged->response,

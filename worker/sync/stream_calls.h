@@ -1,5 +1,8 @@
 // gRPC streams whose callbacks only enqueue. A call keeps itself alive until gRPC is done with it; its owner's methods
 // are for one thread and do nothing once the call has failed. Every call ends in exactly one `on_done`.
+//
+// A call that is started while the coordinator is away waits until the channel has reached it again, so that only the
+// channel's backoff stands between its return and ours. One whose connection breaks fails.
 #pragma once
 
 #include <grpcpp/client_context.h>
@@ -39,9 +42,55 @@ class CallTracker {
   int calls_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+// What both kinds of stream share: their life from Launch to OnDone.
+template <typename Reactor, typename Response>
+class StreamCall : public Reactor {
+ protected:
+  using OnResponse = std::function<void(Response)>;
+  using OnEnd = std::function<void(const grpc::Status&)>;
+
+  StreamCall(OnResponse on_response, OnEnd on_end, CallTracker* tracker)
+      : on_response_(std::move(on_response)), on_end_(std::move(on_end)), tracker_(tracker) {
+    context_.set_wait_for_ready(true);
+  }
+
+  // Hands the call to gRPC. The hold that it takes, for operations from outside of callbacks, is the subclass's to give
+  // back when the stream breaks.
+  template <typename Call, typename Start>
+  static std::shared_ptr<Call> Launch(Call* made, const Start& start) {
+    std::shared_ptr<Call> call(made);
+    call->self_ = call;
+    call->tracker_->Started();
+    start(&call->context_, call.get());
+    call->StartRead(&call->response_);
+    call->AddHold();
+    call->StartCall();
+    return call;
+  }
+
+  void Read() { this->StartRead(&response_); }
+  void Deliver() { on_response_(std::exchange(response_, Response())); }
+  void TryCancel() { context_.TryCancel(); }
+
+ private:
+  void OnDone(const grpc::Status& status) final {
+    on_end_(status);
+    CallTracker* tracker = tracker_;
+    self_.reset();  // May delete this.
+    tracker->Done();
+  }
+
+  const OnResponse on_response_;
+  const OnEnd on_end_;
+  CallTracker* const tracker_;
+  std::shared_ptr<StreamCall> self_;
+  grpc::ClientContext context_;
+  Response response_;
+};
+
 // Reads as responses come; one Write at a time.
 template <typename Request, typename Response>
-class BidiCall final : public grpc::ClientBidiReactor<Request, Response> {
+class BidiCall final : public StreamCall<grpc::ClientBidiReactor<Request, Response>, Response> {
  public:
   struct Callbacks {
     std::function<void(Response)> on_response;
@@ -52,14 +101,7 @@ class BidiCall final : public grpc::ClientBidiReactor<Request, Response> {
   // `start(context, reactor)` calls the stub's method. `tracker` outlives the call.
   template <typename F>
   static std::shared_ptr<BidiCall> Start(Callbacks callbacks, CallTracker* tracker, const F& start) {
-    std::shared_ptr<BidiCall> call(new BidiCall(std::move(callbacks), tracker));
-    call->self_ = call;
-    tracker->Started();
-    start(&call->context_, call.get());
-    call->StartRead(&call->response_);
-    call->AddHold();  // For Write, until the stream breaks.
-    call->StartCall();
-    return call;
+    return BidiCall::Launch(new BidiCall(std::move(callbacks), tracker), start);
   }
 
   void Write(Request request) {
@@ -69,10 +111,12 @@ class BidiCall final : public grpc::ClientBidiReactor<Request, Response> {
       this->StartWrite(&request_);
     }
   }
-  void Cancel() { context_.TryCancel(); }
+  void Cancel() { this->TryCancel(); }
 
  private:
-  BidiCall(Callbacks callbacks, CallTracker* tracker) : callbacks_(std::move(callbacks)), tracker_(tracker) {}
+  BidiCall(Callbacks callbacks, CallTracker* tracker)
+      : BidiCall::StreamCall(std::move(callbacks.on_response), std::move(callbacks.on_done), tracker),
+        on_written_(std::move(callbacks.on_written)) {}
 
   void OnReadDone(bool ok) override {
     if (!ok) {
@@ -81,27 +125,17 @@ class BidiCall final : public grpc::ClientBidiReactor<Request, Response> {
       this->RemoveHold();
       return;
     }
-    callbacks_.on_response(std::exchange(response_, Response()));
-    this->StartRead(&response_);
+    this->Deliver();
+    this->Read();
   }
   void OnWriteDone(bool ok) override {
     if (ok) {
-      callbacks_.on_written();
+      on_written_();
     }
   }
-  void OnDone(const grpc::Status& status) override {
-    callbacks_.on_done(status);
-    CallTracker* tracker = tracker_;
-    self_.reset();  // May delete this.
-    tracker->Done();
-  }
 
-  const Callbacks callbacks_;
-  CallTracker* const tracker_;
-  std::shared_ptr<BidiCall> self_;
-  grpc::ClientContext context_;
+  const std::function<void()> on_written_;
   Request request_;
-  Response response_;
   Mutex mutex_;
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;
 };
@@ -116,34 +150,28 @@ class PacedCall {
 };
 
 template <typename Response>
-class ReadCall final : public PacedCall, public grpc::ClientReadReactor<Response> {
+class ReadCall final : public PacedCall, public StreamCall<grpc::ClientReadReactor<Response>, Response> {
  public:
   struct Callbacks {
     std::function<void(Response)> on_response;
     std::function<void(const grpc::Status&)> on_done;
   };
 
+  // As BidiCall's.
   template <typename F>
   static std::shared_ptr<ReadCall> Start(Callbacks callbacks, CallTracker* tracker, const F& start) {
-    std::shared_ptr<ReadCall> call(new ReadCall(std::move(callbacks), tracker));
-    call->self_ = call;
-    tracker->Started();
-    start(&call->context_, call.get());
-    call->StartRead(&call->response_);
-    call->AddHold();  // For ReadNext, until the stream breaks or is cancelled.
-    call->StartCall();
-    return call;
+    return ReadCall::Launch(new ReadCall(std::move(callbacks), tracker), start);
   }
 
   void ReadNext() override {
     MutexLock lock(&mutex_);
     if (!released_ && !cancelled_) {
       reading_ = true;
-      this->StartRead(&response_);
+      this->Read();
     }
   }
   void Cancel() override {
-    context_.TryCancel();
+    this->TryCancel();
     MutexLock lock(&mutex_);
     cancelled_ = true;
     if (!reading_) {
@@ -152,7 +180,8 @@ class ReadCall final : public PacedCall, public grpc::ClientReadReactor<Response
   }
 
  private:
-  ReadCall(Callbacks callbacks, CallTracker* tracker) : callbacks_(std::move(callbacks)), tracker_(tracker) {}
+  ReadCall(Callbacks callbacks, CallTracker* tracker)
+      : ReadCall::StreamCall(std::move(callbacks.on_response), std::move(callbacks.on_done), tracker) {}
 
   void Release() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!released_) {
@@ -169,20 +198,9 @@ class ReadCall final : public PacedCall, public grpc::ClientReadReactor<Response
         return;
       }
     }
-    callbacks_.on_response(std::exchange(response_, Response()));
-  }
-  void OnDone(const grpc::Status& status) override {
-    callbacks_.on_done(status);
-    CallTracker* tracker = tracker_;
-    self_.reset();  // May delete this.
-    tracker->Done();
+    this->Deliver();
   }
 
-  const Callbacks callbacks_;
-  CallTracker* const tracker_;
-  std::shared_ptr<ReadCall> self_;
-  grpc::ClientContext context_;
-  Response response_;
   Mutex mutex_;
   bool reading_ ABSL_GUARDED_BY(mutex_) = true;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;

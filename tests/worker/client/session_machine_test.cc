@@ -80,6 +80,17 @@ TEST_F(SessionMachineTest, SilentSessionIsOpenedAgainAfterALease) {
   EXPECT_THAT(Pass(absl::Seconds(1)), ElementsAre("open #2", "heartbeat #2"));
 }
 
+TEST_F(SessionMachineTest, AfterALongOutageASessionOpensAgainWithinASecond) {
+  machine_ = SessionMachine({.heartbeat_interval = absl::Seconds(2), .lease = absl::Seconds(20)});
+  Open();
+  for (int i = 0; i < 90; ++i) {  // Half an hour.
+    Pass(absl::Seconds(20));
+    const MonotonicTime open_at = machine_.next_wake();
+    EXPECT_LE(open_at - now_, absl::Seconds(1));
+    EXPECT_THAT(Pass(open_at - now_), testing::SizeIs(2));
+  }
+}
+
 TEST_F(SessionMachineTest, ForgottenMemberJoinsAgain) {
   Open();
   Step(SessionClosed{1, absl::StatusCode::kAborted});

@@ -1,6 +1,5 @@
 #include "worker/sync/stream_calls.h"
 
-#include <grpcpp/create_channel.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -12,6 +11,7 @@
 
 #include "gtest/gtest.h"
 
+#include "common/rpc/channel.h"
 #include "diloco/v1/worker.grpc.pb.h"
 
 namespace diloco {
@@ -43,19 +43,25 @@ class ChattyService final : public v1::WorkerService::Service {
 class StreamCallsTest : public testing::Test {
  protected:
   void SetUp() override {
-    int port = 0;
+    StartServer(0);
+    ASSERT_NE(server_, nullptr);
+    channel_ = MakeChannel("127.0.0.1:" + std::to_string(port_));
+    stub_ = v1::WorkerService::NewStub(channel_);
+  }
+  void TearDown() override { StopServer(); }
+
+  void StartServer(int port) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
-    ASSERT_NE(server_, nullptr);
-    stub_ = v1::WorkerService::NewStub(
-        grpc::CreateChannel("127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials()));
   }
-  void TearDown() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  void StopServer() { server_->Shutdown(std::chrono::system_clock::now()); }
 
   ChattyService service_;
+  int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::WorkerService::Stub> stub_;
 };
 
@@ -117,6 +123,45 @@ TEST_F(StreamCallsTest, BidiCallCarriesBothWaysAndEndsOnce) {
   EXPECT_EQ(ends, 1);
   call->Write({});  // After the end: nothing happens.
   EXPECT_EQ(written, 20);
+}
+
+TEST_F(StreamCallsTest, ACallThatBeginsDuringAnOutageGoesThroughWhenTheServerIsBack) {
+  StopServer();
+  // Until the channel has found out: a call would fail at once now.
+  const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(60);
+  for (auto state = channel_->GetState(true); state != GRPC_CHANNEL_TRANSIENT_FAILURE;
+       state = channel_->GetState(true)) {
+    ASSERT_TRUE(channel_->WaitForStateChange(state, deadline));
+  }
+  std::atomic<int> echoed = 0;
+  std::atomic<int> read = 0;
+  std::atomic<int> ends = 0;
+  v1::SubscribeRequest subscription;
+  {
+    CallTracker tracker;
+    const auto upload = BidiCall<v1::UploadRequest, v1::UploadResponse>::Start(
+        {.on_response = [&](const v1::UploadResponse&) { ++echoed; },
+         .on_written = [] {},
+         .on_done = [&](const grpc::Status&) { ++ends; }},
+        &tracker, [&](grpc::ClientContext* context, auto* reactor) { stub_->async()->Upload(context, reactor); });
+    const auto download = ReadCall<v1::SubscribeResponse>::Start(
+        {.on_response = [&](v1::SubscribeResponse) { ++read; }, .on_done = [&](const grpc::Status&) { ++ends; }},
+        &tracker, [&](grpc::ClientContext* context, auto* reactor) {
+          stub_->async()->Subscribe(context, &subscription, reactor);
+        });
+    upload->Write({});
+    StartServer(port_);
+    ASSERT_NE(server_, nullptr);
+    while (ends == 0 && (echoed == 0 || read == 0)) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(ends, 0) << "a call failed instead of waiting";
+    EXPECT_EQ(echoed, 1);
+    EXPECT_EQ(read, 1);
+    upload->Cancel();
+    download->Cancel();
+  }
+  EXPECT_EQ(ends, 2);
 }
 
 }  // namespace
