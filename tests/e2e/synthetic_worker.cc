@@ -45,7 +45,7 @@ struct Flags {
 // Theta in the trace of models up to this size.
 constexpr size_t kTracedElements = 4096;
 
-// Another trainer whose first parameter becomes NaN in the last step of one round.
+// Another trainer whose first parameter, or gradient, becomes NaN in the last step of one round.
 class PoisonedTrainer final : public Trainer {
  public:
   PoisonedTrainer(std::unique_ptr<Trainer> inner, int64_t nan_at_step)
@@ -57,14 +57,23 @@ class PoisonedTrainer final : public Trainer {
     poisoned_ = poisoned_ || step == nan_at_step_;
     return inner_->Step(step);
   }
-  absl::Status ReadParameters(absl::Span<float> out) override {
-    DILOCO_RETURN_IF_ERROR(inner_->ReadParameters(out));
-    if (std::exchange(poisoned_, false)) {
+  absl::StatusOr<StepReport> ComputeGradient(int64_t step, absl::Span<float> out) override {
+    DILOCO_ASSIGN_OR_RETURN(const StepReport report, inner_->ComputeGradient(step, out));
+    if (step == nan_at_step_) {
+      out.front() = std::numeric_limits<float>::quiet_NaN();
+    }
+    return report;
+  }
+  absl::Status ReadParameters(int64_t offset, absl::Span<float> out) override {
+    DILOCO_RETURN_IF_ERROR(inner_->ReadParameters(offset, out));
+    if (offset == 0 && std::exchange(poisoned_, false)) {
       out.front() = std::numeric_limits<float>::quiet_NaN();
     }
     return absl::OkStatus();
   }
-  absl::Status WriteParameters(absl::Span<const float> p) override { return inner_->WriteParameters(p); }
+  absl::Status WriteParameters(int64_t offset, absl::Span<const float> p) override {
+    return inner_->WriteParameters(offset, p);
+  }
   void ResetInnerOptimizer() override { inner_->ResetInnerOptimizer(); }
   absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float> p) override { return inner_->Evaluate(p); }
 

@@ -18,13 +18,14 @@ std::vector<TensorSpec> DriftTrainer::Tensors() const {
   return tensors;
 }
 
-absl::StatusOr<StepReport> DriftTrainer::Step(int64_t step) {
+template <typename Move>
+StepReport DriftTrainer::Drift(int64_t step, const Move& move) const {
   const SteadyClock clock;
   const MonotonicTime end = clock.Now() + options_.step_time;
   uint64_t state = static_cast<uint64_t>(step) * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(options_.seed);
-  for (float& value : theta_) {
+  for (size_t i = 0; i < theta_.size(); ++i) {
     state = state * 6364136223846793005 + 1442695040888963407;
-    value += 1e-3f * (static_cast<float>(state >> 40) * 0x1.0p-23f - 1.0f);
+    move(i, 1e-3f * (static_cast<float>(state >> 40) * 0x1.0p-23f - 1.0f));
   }
   Mutex mutex;
   CondVar never;
@@ -35,13 +36,21 @@ absl::StatusOr<StepReport> DriftTrainer::Step(int64_t step) {
   return StepReport{.loss = 1.0, .tokens = 1};
 }
 
-absl::Status DriftTrainer::ReadParameters(absl::Span<float> out) {
-  std::copy(theta_.begin(), theta_.end(), out.begin());
+absl::StatusOr<StepReport> DriftTrainer::Step(int64_t step) {
+  return Drift(step, [this](size_t i, float by) { theta_[i] += by; });
+}
+
+absl::StatusOr<StepReport> DriftTrainer::ComputeGradient(int64_t step, absl::Span<float> out) {
+  return Drift(step, [out](size_t i, float by) { out[i] = -by; });
+}
+
+absl::Status DriftTrainer::ReadParameters(int64_t offset, absl::Span<float> out) {
+  std::copy_n(theta_.begin() + offset, out.size(), out.begin());
   return absl::OkStatus();
 }
 
-absl::Status DriftTrainer::WriteParameters(absl::Span<const float> parameters) {
-  theta_.assign(parameters.begin(), parameters.end());
+absl::Status DriftTrainer::WriteParameters(int64_t offset, absl::Span<const float> parameters) {
+  std::copy(parameters.begin(), parameters.end(), theta_.begin() + offset);
   return absl::OkStatus();
 }
 

@@ -10,7 +10,7 @@
 
 namespace diloco::testing {
 
-// Each step moves every parameter by a hash of (seed, step, index), in [-1e-3, 1e-3).
+// Each step moves every parameter by a hash of (seed, step, index), in [-1e-3, 1e-3); the gradient is minus that.
 class DriftTrainer : public Trainer {
  public:
   struct Options {
@@ -25,12 +25,17 @@ class DriftTrainer : public Trainer {
   std::vector<TensorSpec> Tensors() const override;
   void SetLayout(const Layout&) override {}
   absl::StatusOr<StepReport> Step(int64_t step) override;
-  absl::Status ReadParameters(absl::Span<float> out) override;
-  absl::Status WriteParameters(absl::Span<const float> parameters) override;
+  absl::StatusOr<StepReport> ComputeGradient(int64_t step, absl::Span<float> out) override;
+  absl::Status ReadParameters(int64_t offset, absl::Span<float> out) override;
+  absl::Status WriteParameters(int64_t offset, absl::Span<const float> parameters) override;
   void ResetInnerOptimizer() override {}
   absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float> parameters) override;
 
  private:
+  // Calls move(index, by) for every parameter, and takes as long as a step does.
+  template <typename Move>
+  StepReport Drift(int64_t step, const Move& move) const;
+
   const Options options_;
   std::vector<float> theta_;
 };

@@ -143,13 +143,24 @@ absl::StatusOr<StepReport> QuadraticTrainer::Step(int64_t /*step*/) {
   return report;
 }
 
-absl::Status QuadraticTrainer::ReadParameters(absl::Span<float> out) {
-  for (size_t i = 0; i < theta_.size(); ++i) out[i] = static_cast<float>(theta_[i]);
+absl::StatusOr<StepReport> QuadraticTrainer::ComputeGradient(int64_t /*step*/, absl::Span<float> out) {
+  for (size_t i = 0; i < theta_.size(); ++i) {
+    out[i] = static_cast<float>(curvature_[i] * (theta_[i] - minimum_[i]));
+  }
+  return StepReport{.loss = Loss(), .tokens = 1};
+}
+
+absl::Status QuadraticTrainer::ReadParameters(int64_t offset, absl::Span<float> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = static_cast<float>(theta_.at(static_cast<size_t>(offset) + i));
+  }
   return absl::OkStatus();
 }
 
-absl::Status QuadraticTrainer::WriteParameters(absl::Span<const float> parameters) {
-  theta_.assign(parameters.begin(), parameters.end());
+absl::Status QuadraticTrainer::WriteParameters(int64_t offset, absl::Span<const float> parameters) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    theta_.at(static_cast<size_t>(offset) + i) = parameters[i];
+  }
   return absl::OkStatus();
 }
 

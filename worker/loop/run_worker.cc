@@ -140,7 +140,7 @@ class Member {
   absl::Status Seed() {
     SetState("seeding");
     std::vector<float> parameters(static_cast<size_t>(layout_.element_count()));
-    DILOCO_RETURN_IF_ERROR(trainer_->ReadParameters(absl::MakeSpan(parameters)));
+    DILOCO_RETURN_IF_ERROR(trainer_->ReadParameters(0, absl::MakeSpan(parameters)));
     v1::SeedRequest identity;
     identity.set_run_id(config_.run.id);
     identity.set_worker_id(options_.worker_id);

@@ -51,7 +51,7 @@ absl::Status TrainingLoop::Begin(int64_t first_round) {
   const int64_t start = schedule_.StartVersion(first_round);
   DILOCO_ASSIGN_OR_RETURN(const Exchange::Taken taken, parts_.exchange->Take(kBeforeTraining, start));
   SetTheta(taken.boundary, false, {});
-  DILOCO_RETURN_IF_ERROR(parts_.trainer->WriteParameters(anchor_));
+  DILOCO_RETURN_IF_ERROR(parts_.trainer->WriteParameters(0, anchor_));
   parts_.post(TrainingAdvanced{first_round});
   began_at_ = parts_.clock->Now();
   recent_.emplace_back(began_at_, 0);
@@ -76,7 +76,7 @@ absl::Status TrainingLoop::TrainRound(int64_t round) {
 }
 
 absl::StatusOr<int64_t> TrainingLoop::EndRound(int64_t round) {
-  DILOCO_RETURN_IF_ERROR(parts_.trainer->ReadParameters(absl::MakeSpan(theta_)));
+  DILOCO_RETURN_IF_ERROR(parts_.trainer->ReadParameters(0, absl::MakeSpan(theta_)));
   std::vector<float> outer_gradient(theta_.size());
   const bool finite = TakeOuterGradient(anchor_, theta_, absl::MakeSpan(outer_gradient));
   if (!method_.overlaps) {  // The average of this very round is waited for.
@@ -94,7 +94,7 @@ absl::StatusOr<int64_t> TrainingLoop::EndRound(int64_t round) {
   NoteTime();
   const bool look_ahead = method_.after == AfterBoundary::kLookahead && finite;
   SetTheta(taken.boundary, look_ahead, outer_gradient);
-  DILOCO_RETURN_IF_ERROR(parts_.trainer->WriteParameters(anchor_));
+  DILOCO_RETURN_IF_ERROR(parts_.trainer->WriteParameters(0, anchor_));
   if (!finite) {
     parts_.trainer->ResetInnerOptimizer();
   }

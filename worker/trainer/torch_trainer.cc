@@ -67,8 +67,9 @@ class TorchTrainer final : public Trainer {
   absl::StatusOr<StepReport> Step(int64_t step) override {
     return WithoutExceptions([&] { return TakeStep(step); });
   }
-  absl::Status ReadParameters(absl::Span<float> out) override;
-  absl::Status WriteParameters(absl::Span<const float> parameters) override;
+  absl::StatusOr<StepReport> ComputeGradient(int64_t step, absl::Span<float> out) override;
+  absl::Status ReadParameters(int64_t offset, absl::Span<float> out) override;
+  absl::Status WriteParameters(int64_t offset, absl::Span<const float> parameters) override;
   void ResetInnerOptimizer() override { optimizer_->Reset(); }
   absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float> parameters) override {
     return WithoutExceptions([&] { return EvaluateAt(parameters); });
@@ -84,6 +85,8 @@ class TorchTrainer final : public Trainer {
   std::vector<float> InitialParameters(const Layout& layout);
   int64_t MicroBatch() const { return config_.inner.batch_size / config_.inner.accumulation; }
   Batch ToBatch(const std::vector<uint16_t>& tokens) const;
+  // Leaves the gradient of the step's batch in gradient_.
+  absl::StatusOr<StepReport> Differentiate(int64_t step);
   absl::StatusOr<StepReport> TakeStep(int64_t step);
   absl::StatusOr<EvaluationReport> EvaluateAt(absl::Span<const float> parameters);
   absl::StatusOr<EvaluationReport> HeldOutLoss() const;
@@ -142,19 +145,28 @@ std::vector<float> TorchTrainer::InitialParameters(const Layout& layout) {
   return flat;
 }
 
-absl::Status TorchTrainer::ReadParameters(absl::Span<float> out) {
+absl::StatusOr<StepReport> TorchTrainer::ComputeGradient(int64_t step, absl::Span<float> out) {
+  return WithoutExceptions([&]() -> absl::StatusOr<StepReport> {
+    DILOCO_ASSIGN_OR_RETURN(const StepReport report, Differentiate(step));
+    HostView(out).copy_(gradient_);
+    return report;
+  });
+}
+
+absl::Status TorchTrainer::ReadParameters(int64_t offset, absl::Span<float> out) {
   return WithoutExceptions([&] {
     const torch::NoGradGuard no_grad;
-    HostView(out).copy_(theta_);
+    HostView(out).copy_(theta_.narrow(0, offset, static_cast<int64_t>(out.size())));
     return absl::OkStatus();
   });
 }
 
-absl::Status TorchTrainer::WriteParameters(absl::Span<const float> parameters) {
+absl::Status TorchTrainer::WriteParameters(int64_t offset, absl::Span<const float> parameters) {
   return WithoutExceptions([&] {
     const torch::NoGradGuard no_grad;
     // LibTorch has no view of constant memory; this one is only read.
-    theta_.copy_(HostView(absl::MakeSpan(const_cast<float*>(parameters.data()), parameters.size())));
+    const torch::Tensor from = HostView(absl::MakeSpan(const_cast<float*>(parameters.data()), parameters.size()));
+    theta_.narrow(0, offset, from.numel()).copy_(from);
     return absl::OkStatus();
   });
 }
@@ -168,7 +180,7 @@ TorchTrainer::Batch TorchTrainer::ToBatch(const std::vector<uint16_t>& tokens) c
   return {.inputs = all.narrow(1, 0, window - 1), .targets = all.narrow(1, 1, window - 1)};
 }
 
-absl::StatusOr<StepReport> TorchTrainer::TakeStep(int64_t step) {
+absl::StatusOr<StepReport> TorchTrainer::Differentiate(int64_t step) {
   const int accumulation = config_.inner.accumulation;
   std::vector<uint16_t> tokens(static_cast<size_t>(MicroBatch() * (model_section_.sequence + 1)));
   gradient_.zero_();
@@ -181,10 +193,15 @@ absl::StatusOr<StepReport> TorchTrainer::TakeStep(int64_t step) {
     ((loss.cross_entropy + model_section_.z_loss * loss.z_loss) / accumulation).backward();
     loss_sum += loss.cross_entropy.detach();
   }
-  optimizer_->Step(InnerRate(config_.inner, config_.run.rounds * config_.inner_steps, step));
   return StepReport{
       .loss = loss_sum.item<double>() / accumulation,
       .tokens = static_cast<uint64_t>(config_.inner.batch_size) * static_cast<uint64_t>(model_section_.sequence)};
+}
+
+absl::StatusOr<StepReport> TorchTrainer::TakeStep(int64_t step) {
+  DILOCO_ASSIGN_OR_RETURN(const StepReport report, Differentiate(step));
+  optimizer_->Step(InnerRate(config_.inner, config_.run.rounds * config_.inner_steps, step));
+  return report;
 }
 
 absl::StatusOr<EvaluationReport> TorchTrainer::EvaluateAt(absl::Span<const float> parameters) {
@@ -193,7 +210,7 @@ absl::StatusOr<EvaluationReport> TorchTrainer::EvaluateAt(absl::Span<const float
   }
   const torch::NoGradGuard no_grad;
   const torch::Tensor own = theta_.clone();
-  DILOCO_RETURN_IF_ERROR(WriteParameters(parameters));
+  DILOCO_RETURN_IF_ERROR(WriteParameters(0, parameters));
   absl::StatusOr<EvaluationReport> report = WithoutExceptions([&] { return HeldOutLoss(); });
   theta_.copy_(own);
   return report;

@@ -35,16 +35,21 @@ class Trainer {
   // Takes inner step `step` (round * H + i), which also names the schedule's and the data's position.
   virtual absl::StatusOr<StepReport> Step(int64_t step) = 0;
 
-  // Copies the parameters out and in. Shapes: [layout.element_count()], the flat vector.
-  virtual absl::Status ReadParameters(absl::Span<float> out) = 0;
-  virtual absl::Status WriteParameters(absl::Span<const float> parameters) = 0;
+  // The gradient of what Step minimises, the mean loss of step `step`'s batch, at the current parameters: neither
+  // clipped nor applied. Shapes: out [layout.element_count()], the flat vector.
+  virtual absl::StatusOr<StepReport> ComputeGradient(int64_t step, absl::Span<float> out) = 0;
+
+  // Copies elements [offset, offset + size) of the flat vector out and in, such as those of one fragment; the rest
+  // stays as it is. The range lies within [0, layout.element_count()).
+  virtual absl::Status ReadParameters(int64_t offset, absl::Span<float> out) = 0;
+  virtual absl::Status WriteParameters(int64_t offset, absl::Span<const float> parameters) = 0;
 
   // Forgets the inner optimizer's moments, after an outer gradient that was not finite.
   virtual void ResetInnerOptimizer() = 0;
 
-  // Loss on held-out data with the given parameters; the trainer's own parameters, optimizer and data position are
-  // the same afterwards. Shapes: [layout.element_count()].
-  // Errors, kFailedPrecondition: the trainer has no held-out data.
+  // Loss on held-out data with the given parameters, all of them; the trainer's own parameters, optimizer and data
+  // position are the same afterwards. Shapes: [layout.element_count()]. Errors, kFailedPrecondition: the trainer has no
+  // held-out data.
   virtual absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float> parameters) = 0;
 };
 

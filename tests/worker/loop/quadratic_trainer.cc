@@ -47,15 +47,33 @@ absl::StatusOr<StepReport> QuadraticTrainer::Step(int64_t step) {
   return StepReport{.loss = loss, .tokens = 1};
 }
 
-absl::Status QuadraticTrainer::ReadParameters(absl::Span<float> out) {
+absl::StatusOr<StepReport> QuadraticTrainer::ComputeGradient(int64_t step, absl::Span<float> out) {
+  if (options_.on_step) {
+    options_.on_step(step);
+  }
+  double loss = 0;
   for (size_t i = 0; i < theta_.size(); ++i) {
-    out[i] = static_cast<float>(theta_[i]);
+    const double away = theta_[i] - options_.c[i];
+    loss += 0.5 * options_.a[i] * away * away;
+    out[i] = static_cast<float>(options_.a[i] * away);
+  }
+  if (step == options_.nan_at_step) {
+    out[0] = std::numeric_limits<float>::quiet_NaN();
+  }
+  return StepReport{.loss = loss, .tokens = 1};
+}
+
+absl::Status QuadraticTrainer::ReadParameters(int64_t offset, absl::Span<float> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = static_cast<float>(theta_.at(static_cast<size_t>(offset) + i));
   }
   return absl::OkStatus();
 }
 
-absl::Status QuadraticTrainer::WriteParameters(absl::Span<const float> parameters) {
-  theta_.assign(parameters.begin(), parameters.end());
+absl::Status QuadraticTrainer::WriteParameters(int64_t offset, absl::Span<const float> parameters) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    theta_.at(static_cast<size_t>(offset) + i) = parameters[i];
+  }
   return absl::OkStatus();
 }
 

@@ -19,7 +19,7 @@ class QuadraticTrainer final : public Trainer {
     double rate = 0.1;
     int tensors = 1;                            // That the vector is cut into, each a layer of its own.
     std::function<void(int64_t step)> on_step;  // Before each step; may be empty.
-    int64_t nan_at_step = -1;                   // The parameters become NaN in this step.
+    int64_t nan_at_step = -1;                   // The parameters, or the gradient, become NaN in this step.
     bool evaluates = true;                      // False: no held-out data.
   };
 
@@ -28,8 +28,9 @@ class QuadraticTrainer final : public Trainer {
   std::vector<TensorSpec> Tensors() const override;
   void SetLayout(const Layout& layout) override;
   absl::StatusOr<StepReport> Step(int64_t step) override;
-  absl::Status ReadParameters(absl::Span<float> out) override;
-  absl::Status WriteParameters(absl::Span<const float> parameters) override;
+  absl::StatusOr<StepReport> ComputeGradient(int64_t step, absl::Span<float> out) override;
+  absl::Status ReadParameters(int64_t offset, absl::Span<float> out) override;
+  absl::Status WriteParameters(int64_t offset, absl::Span<const float> parameters) override;
   void ResetInnerOptimizer() override { ++resets_; }
   absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float> parameters) override;
 

@@ -52,7 +52,7 @@ class LocalWorker {
   // Trains a round and returns its outer gradient.
   const Floats& Train(int64_t inner_steps) {
     for (int64_t i = 0; i < inner_steps; ++i) EXPECT_TRUE(trainer_.Step(i).ok());
-    EXPECT_TRUE(trainer_.ReadParameters(absl::MakeSpan(theta_)).ok());
+    EXPECT_TRUE(trainer_.ReadParameters(0, absl::MakeSpan(theta_)).ok());
     gradients_.emplace_back(theta_.size());
     EXPECT_TRUE(TakeOuterGradient(anchor_, theta_, absl::MakeSpan(gradients_.back())));
     return gradients_.back();
@@ -70,7 +70,7 @@ class LocalWorker {
     const FragmentOuter::Staged staged = outer_.Stage();
     const Floats& gradient = gradients_.back();
     StepFromBase(staged.base, staged.coefficient, gradient, absl::MakeSpan(theta_));
-    ASSERT_TRUE(trainer_.WriteParameters(theta_).ok());
+    ASSERT_TRUE(trainer_.WriteParameters(0, theta_).ok());
     anchor_ = method_->anchor == Anchor::kOwn ? theta_ : staged.base;
     // The average of this very round settles it at once when there is no overlap.
     if (applied <= round) {

@@ -32,7 +32,7 @@ struct Bench {
 
   std::vector<float> Read() {
     std::vector<float> parameters(static_cast<size_t>(layout.element_count()));
-    EXPECT_TRUE(trainer->ReadParameters(absl::MakeSpan(parameters)).ok());
+    EXPECT_TRUE(trainer->ReadParameters(0, absl::MakeSpan(parameters)).ok());
     return parameters;
   }
 
@@ -118,13 +118,27 @@ TEST_F(TorchTrainerTest, WrittenParametersAreReadBackAndUsed) {
   for (size_t i = 0; i < parameters.size(); ++i) {
     parameters[i] *= 1 + 0.001f * static_cast<float>(i % 7);
   }
-  ASSERT_TRUE(bench.trainer->WriteParameters(parameters).ok());
+  ASSERT_TRUE(bench.trainer->WriteParameters(0, parameters).ok());
   EXPECT_EQ(bench.Read(), parameters);
   // The model computes with them: its tensors are views of the flat vector.
   const auto here = bench.trainer->Evaluate(bench.Read());
   ASSERT_TRUE(here.ok()) << here.status();
   Bench other = Make();
   EXPECT_NE(bench.Step(0), other.Step(0));
+}
+
+TEST_F(TorchTrainerTest, ReadsAndWritesOneFragment) {
+  Bench bench = Make();
+  std::vector<float> expected = bench.Read();
+  const FragmentRange& range = bench.layout.fragments()[1];
+  const auto begin = expected.begin() + range.offset;
+  std::vector<float> fragment(static_cast<size_t>(range.count));
+  ASSERT_TRUE(bench.trainer->ReadParameters(range.offset, absl::MakeSpan(fragment)).ok());
+  EXPECT_EQ(fragment, std::vector<float>(begin, begin + range.count));
+  std::fill(fragment.begin(), fragment.end(), 0.25f);
+  std::fill_n(begin, range.count, 0.25f);
+  ASSERT_TRUE(bench.trainer->WriteParameters(range.offset, fragment).ok());
+  EXPECT_EQ(bench.Read(), expected);
 }
 
 // The gradient that one step used, from how it moved the parameters: with moments at zero, no decay, no clipping and
@@ -165,14 +179,37 @@ TEST_F(TorchTrainerTest, StepFollowsTheGradientOfTheStatedLossHoweverTheBatchIsC
   for (const int accumulation : {1, 4}) {
     config_.inner.accumulation = accumulation;
     const std::vector<double> gradient = GradientOf(Make(), config_.inner.rate);
+    std::vector<float> computed(gradient.size());
+    ASSERT_TRUE(Make().trainer->ComputeGradient(0, absl::MakeSpan(computed)).ok());
     for (const TensorPlacement& placement : bench.layout.placements()) {
       const torch::Tensor expected = parameters[static_cast<size_t>(placement.tensor)].grad().flatten();
       for (int64_t i = 0; i < placement.count; ++i) {
-        ASSERT_NEAR(gradient[static_cast<size_t>(placement.offset + i)], expected[i].item<double>(), 1e-6)
+        const auto at = static_cast<size_t>(placement.offset + i);
+        ASSERT_NEAR(gradient[at], expected[i].item<double>(), 1e-6)
             << bench.layout.tensors()[static_cast<size_t>(placement.tensor)].name << " at " << i;
+        ASSERT_NEAR(computed[at], expected[i].item<double>(), 1e-6) << at;
       }
     }
   }
+}
+
+TEST_F(TorchTrainerTest, ComputingAGradientNeitherClipsNorSteps) {
+  Bench plain = Make();
+  std::vector<float> expected(plain.Read().size());
+  const auto report = plain.trainer->ComputeGradient(3, absl::MakeSpan(expected));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->tokens, 8u * 32u);
+  config_.inner.clip = 1e-6;
+  Bench clipping = Make();
+  std::vector<float> gradient(expected.size());
+  ASSERT_TRUE(clipping.trainer->ComputeGradient(3, absl::MakeSpan(gradient)).ok());
+  EXPECT_EQ(gradient, expected);
+  // Parameters and moments are those of a trainer that computed none.
+  Bench fresh = Make();
+  EXPECT_EQ(clipping.Read(), fresh.Read());
+  EXPECT_EQ(clipping.Step(3), report->loss);
+  EXPECT_EQ(fresh.Step(3), report->loss);
+  EXPECT_EQ(clipping.Read(), fresh.Read());
 }
 
 TEST_F(TorchTrainerTest, StepUsesTheScheduledRate) {
@@ -267,7 +304,7 @@ TEST_F(TorchTrainerTest, ResetOptimizerStartsAfresh) {
   used.Step(1);
   used.trainer->ResetInnerOptimizer();
   Bench fresh = Make();
-  ASSERT_TRUE(fresh.trainer->WriteParameters(used.Read()).ok());
+  ASSERT_TRUE(fresh.trainer->WriteParameters(0, used.Read()).ok());
   for (int64_t step = 2; step < 4; ++step) {
     EXPECT_EQ(used.Step(step), fresh.Step(step));
   }
