@@ -1,13 +1,17 @@
 #include "common/config/run_config.h"
 
+#include <algorithm>
 #include <functional>
 #include <initializer_list>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 
 #include "common/config/run_config_keys.h"
@@ -15,34 +19,105 @@
 namespace diloco {
 namespace {
 
+int64_t DefaultOverlap(const Method& method, int64_t inner_steps) {
+  switch (method.overlap) {
+    case Overlap::kNone:
+      return 0;
+    case Overlap::kInnerSteps:
+      return std::min<int64_t>(1, inner_steps - 1);
+    case Overlap::kRounds:
+      break;
+  }
+  return inner_steps;
+}
+
 // What an absent key means where that depends on another one.
 void FillDefaults(const YamlReader& reader, const Method& method, RunConfig& config) {
-  if (!reader.Has("overlap")) config.overlap = method.overlaps ? config.inner_steps : 0;
+  if (!reader.Has("overlap")) config.overlap = DefaultOverlap(method, config.inner_steps);
   if (!reader.Has("max_late")) config.max_late = method.default_max_late;
+  if (method.overlap == Overlap::kInnerSteps) {
+    const bool cut_given = reader.Has("fragments.count") || reader.Has("fragments.layers");
+    if (!cut_given && !reader.Has("fragments.layers_each")) config.fragments.cut.layers_each = 3;
+    if (!reader.Has("fragments.offsets")) config.fragments.offsets = "spread";
+  }
   if (!reader.Has("rounds.quorum")) config.rounds.quorum = config.run.workers;
   if (config.model.has_value() && !reader.Has("model.ffn")) config.model->ffn = 4 * config.model->width;
 }
 
-void CheckMethod(YamlReader& reader, const Method& method, const RunConfig& config) {
-  if (method.overlaps) {
-    const bool multiple = config.overlap > 0 && config.overlap % config.inner_steps == 0;
-    if (!multiple || config.overlap / config.inner_steps > kMaxOverlapRounds) {
-      reader.Contradiction({"overlap"},
-                           absl::StrFormat("overlap: %d is not 1 to %d times inner_steps, %d, as method %s needs",
-                                           config.overlap, kMaxOverlapRounds, config.inner_steps, config.method));
-    }
-  } else if (config.overlap != 0) {
-    reader.Contradiction({"overlap"},
-                         absl::StrFormat("overlap: method %s does not overlap; remove the key", config.method));
+void CheckOverlap(YamlReader& reader, const Method& method, const RunConfig& config) {
+  const int64_t overlap = config.overlap;
+  switch (method.overlap) {
+    case Overlap::kNone:
+      if (overlap == 0) return;
+      return reader.Contradiction({"overlap"},
+                                  absl::StrFormat("overlap: method %s does not overlap; remove the key", method.name));
+    case Overlap::kInnerSteps:
+      if (overlap < config.inner_steps) return;
+      return reader.Contradiction(
+          {"overlap"}, absl::StrFormat("overlap: %d is not less than inner_steps, %d, as method %s needs", overlap,
+                                       config.inner_steps, method.name));
+    case Overlap::kRounds:
+      if (overlap > 0 && overlap % config.inner_steps == 0 && overlap / config.inner_steps <= kMaxOverlapRounds) return;
+      return reader.Contradiction(
+          {"overlap"}, absl::StrFormat("overlap: %d is not 1 to %d times inner_steps, %d, as method %s needs", overlap,
+                                       kMaxOverlapRounds, config.inner_steps, method.name));
   }
+}
+
+// Each layer of the model is in exactly one of the fragments that are written out.
+void CheckLayers(YamlReader& reader, const RunConfig& config) {
+  const auto fail = [&](int layer, std::string_view what) {
+    reader.Contradiction({"fragments.layers"}, absl::StrFormat("fragments.layers: layer %d %s", layer, what));
+  };
+  std::set<int> seen;
+  for (const std::vector<int>& fragment : config.fragments.cut.layers) {
+    for (const int layer : fragment) {
+      if (!seen.insert(layer).second) return fail(layer, "is in two fragments");
+      if (config.model.has_value() && layer >= config.model->layers) return fail(layer, "is not one of the model's");
+    }
+  }
+  if (seen.empty() || !config.model.has_value()) return;
+  for (int layer = 0; layer < config.model->layers; ++layer) {
+    if (!seen.contains(layer)) return fail(layer, "of the model is in none of the fragments; add it to one");
+  }
+}
+
+void CheckMethod(YamlReader& reader, const Method& method, const RunConfig& config) {
+  CheckOverlap(reader, method, config);
   if (method.default_max_late == 0 && config.max_late != 0) {
     reader.Contradiction({"max_late"},
                          absl::StrFormat("max_late: method %s allows only 0; remove the key", config.method));
+  }
+  if (method.after != AfterBoundary::kMix && reader.Has("streaming")) {
+    reader.Contradiction({"streaming"},
+                         absl::StrFormat("streaming: method %s has none; remove the section", config.method));
   }
   if (method.after != AfterBoundary::kLookahead && reader.Has("lookahead")) {
     reader.Contradiction({"lookahead"},
                          absl::StrFormat("lookahead: method %s has none; remove the section", config.method));
   }
+}
+
+void CheckFragments(YamlReader& reader, const RunConfig& config) {
+  int ways = 0;
+  for (const char* key : {"fragments.count", "fragments.layers_each", "fragments.layers"}) {
+    if (reader.Has(key) && ++ways == 2) {
+      reader.Contradiction({key}, absl::StrFormat("%s: the fragments are given already; keep one of count, layers_each "
+                                                  "and layers",
+                                                  key));
+    }
+  }
+  if (reader.Has("fragments.pattern") && config.fragments.cut.layers_each == 0) {
+    reader.Contradiction({"fragments.pattern"}, "fragments.pattern: only layers_each has one; remove the key");
+  }
+  for (const int64_t offset : config.fragments.offset_list) {
+    if (offset >= config.inner_steps) {
+      reader.Contradiction(
+          {"fragments.offsets"},
+          absl::StrFormat("fragments.offsets: %d is not less than inner_steps, %d", offset, config.inner_steps));
+    }
+  }
+  CheckLayers(reader, config);
 }
 
 void CheckOuter(YamlReader& reader, OuterSection& outer) {
@@ -119,6 +194,15 @@ class CanonicalWriter {
       if (meaning == value) Line(key, std::string(word));
     }
   }
+  void WordOrIntegers(std::string_view key, absl::Span<const std::string_view>, int64_t, int64_t,
+                      const std::string& word, const std::vector<int64_t>& list) {
+    Line(key, word.empty() ? absl::StrJoin(list, ",") : word);
+  }
+  void IntegerLists(std::string_view key, int, int, const std::vector<std::vector<int>>& lists) {
+    Line(key, absl::StrJoin(lists, ";", [](std::string* out, const std::vector<int>& list) {
+           absl::StrAppend(out, absl::StrJoin(list, ","));
+         }));
+  }
   const std::string& text() const { return text_; }
 
  private:
@@ -143,11 +227,28 @@ absl::StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view
     const Method& method = *FindMethod(config.method);
     FillDefaults(reader, method, config);
     CheckMethod(reader, method, config);
+    CheckFragments(reader, config);
     CheckOuter(reader, config.outer);
     CheckRest(reader, config);
   }
   if (!reader.ok()) return reader.status();
   return config;
+}
+
+absl::StatusOr<std::vector<int64_t>> FragmentOffsets(const RunConfig& config, int count) {
+  const FragmentsSection& fragments = config.fragments;
+  const auto size = static_cast<size_t>(count);
+  if (fragments.offsets.empty() && fragments.offset_list.size() != size) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("fragments.offsets names %d fragments, the model is cut into %d; name as many",
+                        fragments.offset_list.size(), count));
+  }
+  if (fragments.offsets.empty()) return fragments.offset_list;
+  std::vector<int64_t> offsets(size, 0);
+  for (int64_t f = 0; fragments.offsets == "spread" && f < count; ++f) {
+    offsets[static_cast<size_t>(f)] = f * config.inner_steps / count;
+  }
+  return offsets;
 }
 
 Digest ConfigDigest(const RunConfig& config) {

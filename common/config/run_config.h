@@ -8,11 +8,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
 #include "common/base/digest.h"
+#include "common/layout/cut_rule.h"
 
 namespace diloco {
 
@@ -59,10 +61,28 @@ struct ModelSection {
   double z_loss = 1e-4;  // Coefficient of the squared log-partition. [0, 1].
 };
 
+// How the model is cut into fragments, and when each of them sends: fragment f ends its rounds offsets[f] inner steps
+// after those of offset 0.
+struct FragmentsSection {
+  // One of three ways: `count: 8` (the default, but for `streaming`), `layers_each: 3` (the default of `streaming`;
+  // with `pattern: strided` or `sequential`), or `layers: [[0, 2], [1, 3]]`. See CutRule.
+  CutRule cut;
+  // `together`: all at once (the default, but for `streaming`). `spread`: fragment f of P at f * inner_steps / P (the
+  // default of `streaming`). "": `offset_list`, one of [0, inner_steps) for each fragment.
+  std::string offsets = "together";
+  std::vector<int64_t> offset_list;
+
+  friend bool operator==(const FragmentsSection&, const FragmentsSection&) = default;
+};
+
+// Method `streaming`.
+struct StreamingSection {
+  double mixing = 0.5;  // theta becomes mixing * theta + (1 - mixing) * consensus on receipt. [0, 1].
+};
+
 struct WireSection {
   std::string uplink = "e3m0";          // Codec of contributions: a name of common/codec/codec.h.
   std::string downlink = "int8";        // Codec of global deltas.
-  int fragments = 8;                    // At most; layers stay whole. [1, kMaxFragments].
   int connections = 1;                  // Bulk connections of a worker. [1, 16].
   int64_t upload_bytes_per_second = 0;  // Cap of a worker's uploads, which control traffic never shares. 0: none.
 };
@@ -88,12 +108,15 @@ struct RunConfig {
   RunSection run;
   std::string method = "eager";  // A name of common/outer/method.h.
   int64_t inner_steps = 30;      // H. [1, 1e6].
-  int64_t overlap = 0;  // Inner steps: a multiple of H, [H, kMaxOverlapRounds * H], default H; or 0, by method.
-  int max_late = 0;     // Rounds; default by method: 1 for `eager`, else 0 and nothing else. [0, kMaxLate].
+  int64_t overlap =
+      0;             // Inner steps, by method: 0; [0, H), default 1; or a multiple of H, up to kMaxOverlapRounds * H.
+  int max_late = 0;  // Rounds; default by method: 1 for `eager`, else 0 and nothing else. [0, kMaxLate].
   LookaheadSection lookahead;
+  StreamingSection streaming;
   OuterSection outer;
   InnerSection inner;
   std::optional<ModelSection> model;  // Needed by diloco-worker; absent for other trainers.
+  FragmentsSection fragments;
   WireSection wire;
   RoundsSection rounds;
   EvalSection eval;
@@ -110,6 +133,10 @@ struct RunConfig {
 // required key that is absent, keys that contradict each other (such as `max_late` with `diloco`, `lookahead` with
 // anything but `eager`).
 absl::StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source);
+
+// Offset of each of a layout's `count` fragments, inner steps in [0, inner_steps).
+// Errors, kInvalidArgument: a list of another length.
+absl::StatusOr<std::vector<int64_t>> FragmentOffsets(const RunConfig& config, int count);
 
 // Digest of the configuration's meaning: defaults filled in, comments and order of keys without effect.
 Digest ConfigDigest(const RunConfig& config);

@@ -29,6 +29,7 @@ constexpr Range HighOpen(double low, double high) { return {.low = low, .high = 
 
 inline constexpr int64_t kBillion = 1'000'000'000;
 inline constexpr int64_t kMaxInnerSteps = 1'000'000;
+inline constexpr int kMaxLayers = 1024;
 inline constexpr auto kRequired = Need::kRequired;
 inline constexpr auto kOptional = Need::kOptional;
 
@@ -70,7 +71,7 @@ void VisitInner(Visitor& v, InnerSection& c) {
 
 template <typename Visitor>
 void VisitModel(Visitor& v, ModelSection& c) {
-  v.Integer("layers", kRequired, 1, 1024, c.layers);
+  v.Integer("layers", kRequired, 1, kMaxLayers, c.layers);
   v.Integer("width", kRequired, 2, 65536, c.width);
   v.Integer("heads", kRequired, 1, 1024, c.heads);
   v.Integer("ffn", kOptional, 1, 262144, c.ffn);
@@ -80,10 +81,23 @@ void VisitModel(Visitor& v, ModelSection& c) {
 }
 
 template <typename Visitor>
+void VisitStreaming(Visitor& v, StreamingSection& c) {
+  v.Number("mixing", kOptional, Closed(0, 1), c.mixing);
+}
+
+template <typename Visitor>
+void VisitFragments(Visitor& v, FragmentsSection& c) {
+  v.Integer("count", kOptional, 1, kMaxFragments, c.cut.count);
+  v.Integer("layers_each", kOptional, 1, kMaxLayers, c.cut.layers_each);
+  v.Choice("pattern", {{"strided", true}, {"sequential", false}}, c.cut.strided);
+  v.IntegerLists("layers", 0, kMaxLayers - 1, c.cut.layers);
+  v.WordOrIntegers("offsets", {"together", "spread"}, 0, kMaxInnerSteps - 1, c.offsets, c.offset_list);
+}
+
+template <typename Visitor>
 void VisitWire(Visitor& v, WireSection& c) {
   v.Word("uplink", NamesOf(Codecs()), c.uplink);
   v.Word("downlink", NamesOf(Codecs()), c.downlink);
-  v.Integer("fragments", kOptional, 1, kMaxFragments, c.fragments);
   v.Integer("connections", kOptional, 1, 16, c.connections);
   v.Integer("upload_bytes_per_second", kOptional, 0, INT64_MAX, c.upload_bytes_per_second);
 }
@@ -113,9 +127,11 @@ void VisitRunConfig(Visitor& v, RunConfig& c) {
   v.Integer("overlap", kOptional, 0, kMaxOverlapRounds * kMaxInnerSteps, c.overlap);
   v.Integer("max_late", kOptional, 0, kMaxLate, c.max_late);
   v.Section("lookahead", kOptional, [&](Visitor& s) { VisitLookahead(s, c.lookahead); });
+  v.Section("streaming", kOptional, [&](Visitor& s) { VisitStreaming(s, c.streaming); });
   v.Section("outer", kOptional, [&](Visitor& s) { VisitOuter(s, c.outer); });
   v.Section("inner", kOptional, [&](Visitor& s) { VisitInner(s, c.inner); });
   v.Section("model", c.model, [&](Visitor& s) { VisitModel(s, *c.model); });
+  v.Section("fragments", kOptional, [&](Visitor& s) { VisitFragments(s, c.fragments); });
   v.Section("wire", kOptional, [&](Visitor& s) { VisitWire(s, c.wire); });
   v.Section("rounds", kOptional, [&](Visitor& s) { VisitRounds(s, c.rounds); });
   v.Section("eval", kOptional, [&](Visitor& s) { VisitEval(s, c.eval); });

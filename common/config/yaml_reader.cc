@@ -239,29 +239,83 @@ std::optional<YamlReader::ScalarText> YamlReader::FindScalar(std::string_view ke
                          entry->value.IsNull() ? "no value; write one or remove the key" : "not a single value"));
     return std::nullopt;
   }
-  return ScalarText{.text = entry->value.Scalar(),
-                    .plain = entry->value.Tag() == "?",  // yaml-cpp: "!" for a quoted one, else its tag.
-                    .position = At(entry->value.Mark())};
+  return TextOf(entry->value);
+}
+
+YamlReader::ScalarText YamlReader::TextOf(const YAML::Node& scalar) const {
+  return {.text = scalar.Scalar(),
+          .plain = scalar.Tag() == "?",  // yaml-cpp: "!" for a quoted one, else its tag.
+          .position = At(scalar.Mark())};
 }
 
 void YamlReader::ReadInteger(std::string_view key, Need need, uint64_t low, uint64_t high, uint64_t& value) {
   const std::optional<ScalarText> scalar = FindScalar(key, need);
   if (!scalar.has_value()) return;
-  const std::string_view text = scalar->text;
+  value = ParseInteger(key, *scalar, low, high).value_or(value);
+}
+
+std::optional<uint64_t> YamlReader::ParseInteger(std::string_view key, const ScalarText& scalar, uint64_t low,
+                                                 uint64_t high) {
+  const std::string_view text = scalar.text;
   const auto fail = [&](std::string_view what) {
-    Fail(Severity::kPresent, scalar->position,
+    Fail(Severity::kPresent, scalar.position,
          absl::StrFormat("%s%s: %s %s; use [%d, %d]", scope_.prefix, key, Quoted(text), what, low, high));
+    return std::nullopt;
   };
   const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
   const bool whole = !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
-  if (!scalar->plain) return fail("is quoted or tagged, not a plain number");
+  if (!scalar.plain) return fail("is quoted or tagged, not a plain number");
   if (!whole || (digits.size() > 1 && digits.front() == '0')) return fail("is not a whole number");
   uint64_t parsed = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), parsed);
   if (digits.size() != text.size() || error != std::errc() || parsed < low || parsed > high) {
     return fail("is out of range");
   }
-  value = parsed;
+  return parsed;
+}
+
+std::optional<std::vector<uint64_t>> YamlReader::ParseIntegers(std::string_view key, const YAML::Node& list,
+                                                               uint64_t low, uint64_t high) {
+  std::vector<uint64_t> integers;
+  for (const YAML::Node& item : list) {
+    if (!item.IsScalar()) {
+      Fail(Severity::kPresent, At(item.Mark()),
+           absl::StrFormat("%s%s: not a whole number in a list of them", scope_.prefix, key));
+      return std::nullopt;
+    }
+    const std::optional<uint64_t> integer = ParseInteger(key, TextOf(item), low, high);
+    if (!integer.has_value()) return std::nullopt;
+    integers.push_back(*integer);
+  }
+  return integers;
+}
+
+void YamlReader::WordOrIntegers(std::string_view key, absl::Span<const std::string_view> words, int64_t low,
+                                int64_t high, std::string& word, std::vector<int64_t>& list) {
+  const auto found = scope_.entries.find(key);
+  if (found == scope_.entries.end() || !found->second.value.IsSequence()) return Word(key, words, word);
+  const auto integers =
+      ParseIntegers(key, Find(key, Need::kOptional)->value, static_cast<uint64_t>(low), static_cast<uint64_t>(high));
+  if (!integers.has_value()) return;
+  list.assign(integers->begin(), integers->end());
+  word.clear();
+}
+
+void YamlReader::IntegerLists(std::string_view key, int low, int high, std::vector<std::vector<int>>& lists) {
+  const Entry* entry = Find(key, Need::kOptional);
+  if (entry == nullptr) return;
+  std::vector<std::vector<int>> read;
+  for (const YAML::Node& list : entry->value) {
+    if (!list.IsSequence()) break;
+    const auto integers = ParseIntegers(key, list, static_cast<uint64_t>(low), static_cast<uint64_t>(high));
+    if (!integers.has_value()) return;
+    read.emplace_back(integers->begin(), integers->end());
+  }
+  if (!entry->value.IsSequence() || read.empty() || read.size() != entry->value.size()) {
+    return Fail(Severity::kPresent, entry->value.IsNull() ? entry->key : At(entry->value.Mark()),
+                absl::StrFormat("%s%s: not a list of lists such as [[0, 2], [1, 3]]", scope_.prefix, key));
+  }
+  lists = std::move(read);
 }
 
 std::optional<double> YamlReader::ParseNumber(std::string_view key, const ScalarText& scalar, const Range& range) {

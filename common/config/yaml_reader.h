@@ -93,6 +93,12 @@ class YamlReader {
     }
   }
 
+  // One of `words`, or a list of whole numbers such as [0, 15], which clears `word`.
+  void WordOrIntegers(std::string_view key, absl::Span<const std::string_view> words, int64_t low, int64_t high,
+                      std::string& word, std::vector<int64_t>& list);
+  // A list of lists of whole numbers, such as [[0, 2], [1, 3]].
+  void IntegerLists(std::string_view key, int low, int high, std::vector<std::vector<int>>& lists);
+
   // True when the key, such as "outer.momentum", is in the file.
   bool Has(const std::string& path) const { return positions_.contains(path); }
   // Values that are fine by themselves are not together. Reported where the first of `paths` that the file has stands.
@@ -144,7 +150,12 @@ class YamlReader {
     Position position;
   };
   std::optional<ScalarText> FindScalar(std::string_view key, Need need);
+  ScalarText TextOf(const YAML::Node& scalar) const;
   void ReadInteger(std::string_view key, Need need, uint64_t low, uint64_t high, uint64_t& value);
+  std::optional<uint64_t> ParseInteger(std::string_view key, const ScalarText& scalar, uint64_t low, uint64_t high);
+  // The elements of a list; nothing when one of them is not a whole number in range.
+  std::optional<std::vector<uint64_t>> ParseIntegers(std::string_view key, const YAML::Node& list, uint64_t low,
+                                                     uint64_t high);
   std::optional<double> ParseNumber(std::string_view key, const ScalarText& scalar, const Range& range);
 
   std::string_view text_;

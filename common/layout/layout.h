@@ -12,19 +12,10 @@
 #include "absl/types/span.h"
 
 #include "common/base/digest.h"
+#include "common/layout/cut_rule.h"
+#include "common/layout/tensor_spec.h"
 
 namespace diloco {
-
-struct TensorSpec {
-  std::string name;            // Unique, 1 to kMaxTensorNameBytes bytes.
-  std::vector<int64_t> shape;  // Each >= 0. Empty: a scalar, one element.
-  int layer = -1;              // >= 0, or -1 for none. A layer's tensors share a fragment.
-  bool decay = false;          // The inner optimizer decays it.
-
-  // Product of the extents; INT64_MAX where that overflows. Extents as Layout::Cut accepts them.
-  int64_t ElementCount() const;
-  friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
-};
 
 // A tensor's place in the flat vector, in elements.
 struct TensorPlacement {
@@ -42,11 +33,10 @@ struct FragmentRange {
 
 class Layout {
  public:
-  // Cuts `tensors` into `fragments` runs of consecutive units (a layer, or a tensor of no layer), so that the largest
-  // fragment is as small as possible; into fewer when fewer units have elements. O(tensors * log elements).
+  // Cuts `tensors` as `rule` says. O(tensors * log elements).
   // Errors, kInvalidArgument: no tensors or too many, a bad, reserved (`__metadata__`) or repeated name, a negative or
-  // overflowing shape, a layer whose tensors are not consecutive, `fragments` outside [1, kMaxFragments].
-  static absl::StatusOr<Layout> Cut(std::vector<TensorSpec> tensors, int fragments);
+  // overflowing shape, or as AssignFragments.
+  static absl::StatusOr<Layout> Cut(std::vector<TensorSpec> tensors, const CutRule& rule);
 
   absl::Span<const TensorSpec> tensors() const { return tensors_; }
   // By tensor index; ascending in offset within a fragment.

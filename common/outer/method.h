@@ -17,17 +17,25 @@ enum class Anchor {
   kOwn,        // The worker's own theta at the round's start.
 };
 
-// What theta becomes at a boundary, after averages are applied.
+// What theta becomes once averages are applied.
 enum class AfterBoundary {
   kConsensus,  // s.
   kLookahead,  // The consensus plus the outer steps of own contributions that are still on their way.
+  kMix,        // mixing * theta + (1 - mixing) * s, `overlap` inner steps after the boundary.
+};
+
+// How long after its boundary an average is applied.
+enum class Overlap {
+  kNone,        // 0: the boundary waits for it.
+  kInnerSteps,  // 0 to H - 1, default 1.
+  kRounds,      // A multiple of H, default H.
 };
 
 struct Method {
   std::string_view name;
   Anchor anchor;
   AfterBoundary after;
-  bool overlaps;         // True: overlap is a multiple of H, >= H, default H. False: overlap is 0.
+  Overlap overlap;
   int default_max_late;  // Rounds. Methods whose default is 0 allow nothing else.
   std::string_view source;
 };

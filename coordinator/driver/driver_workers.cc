@@ -99,7 +99,8 @@ absl::Status Driver::Impl::CheckLayout(const v1::JoinRequest& request) {
         absl::StrFormat("%d tensors are more than %d", request.tensors_size(), kMaxTensors));
   }
   DILOCO_ASSIGN_OR_RETURN(Layout layout,
-                          Layout::Cut(TensorSpecsFromProto(request.tensors()), options_.config.wire.fragments));
+                          Layout::Cut(TensorSpecsFromProto(request.tensors()), options_.config.fragments.cut));
+  DILOCO_RETURN_IF_ERROR(FragmentOffsets(options_.config, layout.fragment_count()).status());
   if (run_ != nullptr) {
     if (layout.digest() != run_->layout->digest()) {
       return absl::FailedPreconditionError(

@@ -133,9 +133,8 @@ absl::Status CheckSameRun(const RunConfig& stored, const RunConfig& current) {
   if (stored.wire.downlink != current.wire.downlink) {
     return differs("wire.downlink", stored.wire.downlink, current.wire.downlink);
   }
-  if (stored.wire.fragments != current.wire.fragments) {
-    return differs("wire.fragments", absl::StrFormat("%d", stored.wire.fragments),
-                   absl::StrFormat("%d", current.wire.fragments));
+  if (stored.fragments != current.fragments) {
+    return differs("fragments", "cut one way", "another");
   }
   if (!SameModel(stored.model, current.model)) {
     return differs("model", "of other dimensions", "otherwise");
@@ -146,7 +145,7 @@ absl::Status CheckSameRun(const RunConfig& stored, const RunConfig& current) {
 absl::StatusOr<RecoveredRun> RebuildRun(const RecoveredState& recovered, const RunConfig& config,
                                         const ParallelFor& parallel_for) {
   DILOCO_ASSIGN_OR_RETURN(Layout layout,
-                          Layout::Cut(TensorSpecsFromProto(recovered.run->tensors()), config.wire.fragments));
+                          Layout::Cut(TensorSpecsFromProto(recovered.run->tensors()), config.fragments.cut));
   if (layout.digest().Bytes() != recovered.run->layout_digest().value()) {
     return absl::FailedPreconditionError(
         "the data folder holds a run whose layout this program cuts differently; use the program that started it");

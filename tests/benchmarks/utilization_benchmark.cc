@@ -110,7 +110,7 @@ absl::StatusOr<std::vector<Figures>> RunMethod(const Flags& flags, const std::st
                                                  "method: %s\n"
                                                  "inner_steps: %d\n"
                                                  "max_late: 0\n"
-                                                 "wire: {uplink: e3m0, downlink: int8, fragments: %d}\n",
+                                                 "fragments: {count: %d}\nwire: {uplink: e3m0, downlink: int8}\n",
                                                  kWorkers, flags.rounds, method, flags.inner_steps, kFragments));
   DILOCO_RETURN_IF_ERROR(coordinator.Start());
   std::vector<absl::StatusOr<Figures>> results(kWorkers);

@@ -35,7 +35,7 @@ constexpr char kConfig[] =
     "run: {id: here, workers: 2, rounds: 3}\n"
     "method: diloco\n"
     "inner_steps: 2\n"
-    "wire: {uplink: fp32, downlink: fp32, fragments: 1}\n"
+    "fragments: {count: 1}\nwire: {uplink: fp32, downlink: fp32}\n"
     "rounds: {heartbeat_interval: 100ms, lease: 60s}\n";
 // Nothing listens there: whoever goes by it gets nowhere.
 const std::vector<std::string> kBadProxy = {"http_proxy=http://127.0.0.1:9", "https_proxy=http://127.0.0.1:9",

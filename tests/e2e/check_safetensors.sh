@@ -23,7 +23,8 @@ run: {id: safetensors, workers: 2, rounds: 5}
 method: eager
 inner_steps: 4
 outer: {optimizer: sgd, rate: 0.7}
-wire: {uplink: e3m0, downlink: int8, fragments: 1}
+fragments: {count: 1}
+wire: {uplink: e3m0, downlink: int8}
 YAML
 "$build/bin/diloco-coordinator" --config "$work/run.yaml" --data-dir "$work/data" --listen 127.0.0.1:0 --http none \
   --port-file "$work/ports.json" --exit-when-finished > "$work/coordinator.log" 2>&1 &

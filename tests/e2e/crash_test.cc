@@ -31,7 +31,7 @@ std::string Config(const std::string& uplink, const std::string& downlink) {
       "method: eager\n"
       "inner_steps: 5\n"
       "max_late: 0\n"
-      "wire: {uplink: %s, downlink: %s, fragments: 3}\n"
+      "fragments: {count: 3}\nwire: {uplink: %s, downlink: %s}\n"
       "rounds: {heartbeat_interval: 100ms, lease: 20s, snapshot_every: 4}\n",
       kWorkers, kRounds, uplink, downlink);
 }

@@ -35,7 +35,7 @@ std::string Config(int workers, int rounds) {
       "run: {id: seen, workers: %d, rounds: %d}\n"
       "method: diloco\n"
       "inner_steps: 2\n"
-      "wire: {fragments: 1}\n"
+      "fragments: {count: 1}\n"
       "rounds: {heartbeat_interval: 50ms, lease: 60s, snapshot_every: 2}\n"
       "model: {layers: 1, width: 32, heads: 1, sequence: 16}\n",
       workers, rounds);

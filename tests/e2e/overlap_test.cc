@@ -112,13 +112,14 @@ struct Outcome {
 // Runs `method` on links that carry the traffic of a round in about `share` of H inner steps.
 Outcome RunOnLinks(const std::string& method, double share) {
   const TempFolder folder;
-  CoordinatorProcess coordinator(folder.path(), absl::StrFormat("run: {id: overlap, workers: %d, rounds: %d}\n"
-                                                                "method: %s\n"
-                                                                "inner_steps: %d\n"
-                                                                "max_late: 0\n"
-                                                                "wire: {uplink: e3m0, downlink: int8, fragments: %d}\n"
-                                                                "rounds: {heartbeat_interval: 200ms, lease: 60s}\n",
-                                                                kWorkers, kRounds, method, kInnerSteps, kTensors));
+  CoordinatorProcess coordinator(folder.path(),
+                                 absl::StrFormat("run: {id: overlap, workers: %d, rounds: %d}\n"
+                                                 "method: %s\n"
+                                                 "inner_steps: %d\n"
+                                                 "max_late: 0\n"
+                                                 "fragments: {count: %d}\nwire: {uplink: e3m0, downlink: int8}\n"
+                                                 "rounds: {heartbeat_interval: 200ms, lease: 60s}\n",
+                                                 kWorkers, kRounds, method, kInnerSteps, kTensors));
   EXPECT_TRUE(coordinator.Start().ok()) << coordinator.Log();
   const uint64_t payload =
       kTensors * (FindCodec("e3m0")->encoded_bytes(kElements) + FindCodec("int8")->encoded_bytes(kElements));

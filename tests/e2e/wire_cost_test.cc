@@ -50,12 +50,13 @@ class WireCostTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(WireCostTest, AContributionCostsAtMostItsBitsAParameter) {
   const TempFolder folder;
-  CoordinatorProcess coordinator(folder.path(), absl::StrFormat("run: {id: cost, workers: 1, rounds: %d}\n"
-                                                                "method: eager\n"
-                                                                "inner_steps: 2\n"
-                                                                "max_late: 0\n"
-                                                                "wire: {uplink: %s, downlink: int8, fragments: %d}\n",
-                                                                kRounds, GetParam(), kFragments));
+  CoordinatorProcess coordinator(folder.path(),
+                                 absl::StrFormat("run: {id: cost, workers: 1, rounds: %d}\n"
+                                                 "method: eager\n"
+                                                 "inner_steps: 2\n"
+                                                 "max_late: 0\n"
+                                                 "wire: {uplink: %s, downlink: int8}\nfragments: {count: %d}\n",
+                                                 kRounds, GetParam(), kFragments));
   ASSERT_TRUE(coordinator.Start().ok()) << coordinator.Log();
   TcpProxy proxy(coordinator.port());
   uint64_t sent_before = 0;

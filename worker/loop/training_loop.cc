@@ -79,7 +79,7 @@ absl::StatusOr<int64_t> TrainingLoop::EndRound(int64_t round) {
   DILOCO_RETURN_IF_ERROR(parts_.trainer->ReadParameters(0, absl::MakeSpan(theta_)));
   std::vector<float> outer_gradient(theta_.size());
   const bool finite = TakeOuterGradient(anchor_, theta_, absl::MakeSpan(outer_gradient));
-  if (!method_.overlaps) {  // The average of this very round is waited for.
+  if (method_.overlap != Overlap::kRounds) {  // The average of this very round is waited for.
     HandOver(round, finite, std::move(outer_gradient), {});
   }
   const int64_t required = schedule_.Plan(round, 0).required;
@@ -98,7 +98,7 @@ absl::StatusOr<int64_t> TrainingLoop::EndRound(int64_t round) {
   if (!finite) {
     parts_.trainer->ResetInnerOptimizer();
   }
-  if (method_.overlaps) {
+  if (method_.overlap == Overlap::kRounds) {
     std::vector<float> lambdas;
     for (const auto& fragment : taken.boundary.fragments) {
       lambdas.push_back(fragment->lambda);

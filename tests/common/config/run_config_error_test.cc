@@ -71,7 +71,7 @@ TEST(RunConfigErrorTest, NamesUnknownAndRepeatedKeys) {
       {"worker: 3",
        "run.yaml:2:1: unknown key \"worker\"; use one of run, method, inner_steps, overlap, max_late, lookahead, "
        "outer, "
-       "inner, model, wire, rounds, eval"},
+       "inner, model, fragments, wire, rounds, eval"},
       {"methd: diloco", "run.yaml:2:1: unknown key \"methd\"; did you mean `method`?"},
       {"Method: diloco", "run.yaml:2:1: unknown key \"Method\"; did you mean `method`?"},
       {"inner:\n  batchsize: 3", "run.yaml:3:3: unknown key inner.\"batchsize\"; did you mean `batch_size`?"},
@@ -111,7 +111,18 @@ TEST(RunConfigErrorTest, NamesWrongValues) {
       {"inner_steps: ~", "run.yaml:2:1: inner_steps: no value; write one or remove the key"},
       {"inner_steps: [30]", "run.yaml:2:14: inner_steps: not a single value"},
       {"inner_steps: {a: 30}", "run.yaml:2:14: inner_steps: not a single value"},
-      {"wire: {fragments: 1025}", "run.yaml:2:19: wire.fragments: \"1025\" is out of range; use [1, 1024]"},
+      {"fragments: {count: 1025}", "run.yaml:2:20: fragments.count: \"1025\" is out of range; use [1, 1024]"},
+      {"fragments: {offsets: [0, x]}",
+       "run.yaml:2:26: fragments.offsets: \"x\" is not a whole number; use [0, 999999]"},
+      {"fragments: {offsets: [[0]]}", "run.yaml:2:23: fragments.offsets: not a whole number in a list of them"},
+      {"fragments: {offsets: apart}",
+       "run.yaml:2:22: fragments.offsets: \"apart\" is unknown; use one of together, spread"},
+      {"fragments: {layers: [0, 1]}", "run.yaml:2:21: fragments.layers: not a list of lists such as [[0, 2], [1, 3]]"},
+      {"fragments: {layers: []}", "run.yaml:2:21: fragments.layers: not a list of lists such as [[0, 2], [1, 3]]"},
+      {"fragments: {layers: [[0], [1024]]}",
+       "run.yaml:2:28: fragments.layers: \"1024\" is out of range; use [0, 1023]"},
+      {"method: streaming\nstreaming: {mixing: 1.5}",
+       "run.yaml:3:21: streaming.mixing: \"1.5\" is out of range; use [0, 1]"},
       {"wire: {upload_bytes_per_second: 9223372036854775808}",
        "run.yaml:2:33: wire.upload_bytes_per_second: \"9223372036854775808\" is out of range; use [0, "
        "9223372036854775807]"},
@@ -142,7 +153,7 @@ TEST(RunConfigErrorTest, NamesWrongValues) {
       {"rounds: {heartbeat_interval: 1ms}",
        "run.yaml:2:30: rounds.heartbeat_interval: \"1ms\" is out of range; use [10ms, 1h]"},
       // Words.
-      {"method: gossip", "run.yaml:2:9: method: \"gossip\" is unknown; use one of eager, delayed, diloco"},
+      {"method: gossip", "run.yaml:2:9: method: \"gossip\" is unknown; use one of eager, delayed, diloco, streaming"},
       {"outer: {optimizer: Adam}", "run.yaml:2:20: outer.optimizer: \"Adam\" is unknown; use one of nesterov, sgd"},
       {"wire: {uplink: fp64}",
        "run.yaml:2:16: wire.uplink: \"fp64\" is unknown; use one of fp32, bf16, fp8, int8, int4, e3m0"},
@@ -172,6 +183,20 @@ TEST(RunConfigErrorTest, NamesContradictions) {
       {"overlap: 0", "run.yaml:2:10: overlap: 0 is not 1 to 16 times inner_steps, 30, as method eager needs"},
       {"method: delayed\noverlap: 510",
        "run.yaml:3:10: overlap: 510 is not 1 to 16 times inner_steps, 30, as method delayed needs"},
+      {"method: streaming\noverlap: 30",
+       "run.yaml:3:10: overlap: 30 is not less than inner_steps, 30, as method streaming needs"},
+      {"streaming: {mixing: 0}", "run.yaml:2:12: streaming: method eager has none; remove the section"},
+      {"fragments: {count: 2, layers_each: 3}",
+       "run.yaml:2:36: fragments.layers_each: the fragments are given already; keep one of count, layers_each and "
+       "layers"},
+      {"fragments: {pattern: strided}", "run.yaml:2:22: fragments.pattern: only layers_each has one; remove the key"},
+      {"inner_steps: 20\nfragments: {offsets: [0, 20]}",
+       "run.yaml:3:22: fragments.offsets: 20 is not less than inner_steps, 20"},
+      {"fragments: {layers: [[0, 1], [1]]}", "run.yaml:2:21: fragments.layers: layer 1 is in two fragments"},
+      {"fragments: {layers: [[0], [2]]}\nmodel: {layers: 3, width: 24, heads: 3, sequence: 8}",
+       "run.yaml:2:21: fragments.layers: layer 1 of the model is in none of the fragments; add it to one"},
+      {"fragments: {layers: [[0], [3]]}\nmodel: {layers: 3, width: 24, heads: 3, sequence: 8}",
+       "run.yaml:2:21: fragments.layers: layer 3 is not one of the model's"},
       {"outer: {optimizer: sgd, momentum: 0.9}",
        "run.yaml:2:35: outer.momentum: optimizer sgd has none; remove the key"},
       {"rounds: {quorum: 5}", "run.yaml:2:18: rounds.quorum: 5 is more than run.workers, 4"},
@@ -192,8 +217,8 @@ TEST(RunConfigErrorTest, NamesContradictions) {
 
 // The first in the file; absent keys after those that are wrong, since a misspelt key explains them.
 TEST(RunConfigErrorTest, ReportsTheFirstError) {
-  EXPECT_EQ(ErrorAfterRun("wire: {fragments: 0}\ninner_steps: 0"),
-            "run.yaml:2:19: wire.fragments: \"0\" is out of range; use [1, 1024]");
+  EXPECT_EQ(ErrorAfterRun("fragments: {count: 0}\ninner_steps: 0"),
+            "run.yaml:2:20: fragments.count: \"0\" is out of range; use [1, 1024]");
   EXPECT_EQ(ErrorOf("run: {id: a, worker: 2, rounds: 3}"),
             "run.yaml:1:14: unknown key run.\"worker\"; did you mean `workers`?");
   EXPECT_EQ(ErrorOf("method: diloco\nrnu: {id: a, workers: 2, rounds: 3}"),

@@ -52,10 +52,13 @@ model:
   vocabulary: 50304
   sequence: 512
   z_loss: 0
+fragments:
+  layers_each: 2
+  pattern: sequential
+  offsets: [0, 20]
 wire:
   uplink: bf16
   downlink: fp32
-  fragments: 3
   connections: 4
   upload_bytes_per_second: 9223372036854775807
 rounds:
@@ -112,7 +115,7 @@ TEST(RunConfigTest, MinimalFileGetsTheDefaults) {
   EXPECT_FALSE(c.model.has_value());
   EXPECT_EQ(c.wire.uplink, "e3m0");
   EXPECT_EQ(c.wire.downlink, "int8");
-  EXPECT_EQ(c.wire.fragments, 8);
+  EXPECT_EQ(c.fragments, FragmentsSection{});
   EXPECT_EQ(c.wire.connections, 1);
   EXPECT_EQ(c.wire.upload_bytes_per_second, 0);
   EXPECT_EQ(c.rounds.quorum, 2);
@@ -161,7 +164,10 @@ TEST(RunConfigTest, EveryKeyIsRead) {
   EXPECT_EQ(c.model->z_loss, 0);
   EXPECT_EQ(c.wire.uplink, "bf16");
   EXPECT_EQ(c.wire.downlink, "fp32");
-  EXPECT_EQ(c.wire.fragments, 3);
+  EXPECT_EQ(c.fragments.cut.layers_each, 2);
+  EXPECT_FALSE(c.fragments.cut.strided);
+  EXPECT_EQ(c.fragments.offsets, "");
+  EXPECT_EQ(c.fragments.offset_list, (std::vector<int64_t>{0, 20}));
   EXPECT_EQ(c.wire.connections, 4);
   EXPECT_EQ(c.wire.upload_bytes_per_second, INT64_MAX);
   EXPECT_EQ(c.rounds.quorum, 3);
@@ -191,12 +197,45 @@ struct MethodDefaults {
 
 TEST(RunConfigTest, DefaultsFollowTheMethod) {
   for (const auto& [method, overlap, max_late] :
-       {MethodDefaults{"eager", 12, 1}, {"delayed", 12, 0}, {"diloco", 0, 0}}) {
+       {MethodDefaults{"eager", 12, 1}, {"delayed", 12, 0}, {"diloco", 0, 0}, {"streaming", 1, 0}}) {
     const RunConfig c = Parse(std::string(kMinimal) + "method: " + std::string(method) + "\ninner_steps: 12\n");
     EXPECT_EQ(c.overlap, overlap) << method;
     EXPECT_EQ(c.max_late, max_late) << method;
     EXPECT_EQ(c.FixedSchedule(), max_late == 0) << method;
   }
+}
+
+TEST(RunConfigTest, StreamingCutsByLayersAndSpreads) {
+  const RunConfig c = Parse(std::string(kMinimal) + "method: streaming\n");
+  EXPECT_EQ(c.streaming.mixing, 0.5);
+  EXPECT_EQ(c.fragments.cut.layers_each, 3);
+  EXPECT_TRUE(c.fragments.cut.strided);
+  EXPECT_EQ(c.fragments.offsets, "spread");
+  const RunConfig whole = Parse(std::string(kMinimal) +
+                                "method: streaming\noverlap: 0\nstreaming: {mixing: 0}\n"
+                                "fragments: {count: 1, offsets: together}\n");
+  EXPECT_EQ(whole.overlap, 0);
+  EXPECT_EQ(whole.streaming.mixing, 0);
+  EXPECT_EQ(whole.fragments.cut.layers_each, 0);
+  EXPECT_EQ(whole.fragments.offsets, "together");
+}
+
+TEST(RunConfigTest, FragmentsMayBeWrittenOut) {
+  const RunConfig c = Parse(std::string(kMinimal) + "fragments: {layers: [[0, 2], [1]]}\n");
+  EXPECT_EQ(c.fragments.cut.layers, (std::vector<std::vector<int>>{{0, 2}, {1}}));
+}
+
+TEST(FragmentOffsetsTest, FollowTheSetting) {
+  RunConfig config;
+  config.inner_steps = 100;
+  EXPECT_EQ(*FragmentOffsets(config, 3), (std::vector<int64_t>{0, 0, 0}));
+  config.fragments.offsets = "spread";
+  EXPECT_EQ(*FragmentOffsets(config, 3), (std::vector<int64_t>{0, 33, 66}));
+  config.fragments.offsets = "";
+  config.fragments.offset_list = {7, 0};
+  EXPECT_EQ(*FragmentOffsets(config, 2), (std::vector<int64_t>{7, 0}));
+  EXPECT_EQ(FragmentOffsets(config, 3).status(),
+            absl::InvalidArgumentError("fragments.offsets names 2 fragments, the model is cut into 3; name as many"));
 }
 
 TEST(RunConfigTest, SgdHasNoMomentum) {
@@ -223,7 +262,7 @@ TEST(RunConfigTest, TakesWhatYamlAllows) {
   EXPECT_EQ(Parse("run:\r\n  id: demo\r\n  workers: 2\r\n  rounds: 40\r\n").run.workers, 2) << "CRLF";
   EXPECT_EQ(Parse("---\nrun: {id: '7', workers: 2, rounds: 40} # caf\xC3\xA9\n...\n").run.id, "7");
   EXPECT_EQ(Parse("run: {id: 7, workers: &n 2, rounds: *n}\n").run.rounds, 2) << "anchors";
-  EXPECT_EQ(Parse(std::string(kMinimal) + "eval:\nwire: {}\n").wire.fragments, 8) << "empty sections";
+  EXPECT_EQ(Parse(std::string(kMinimal) + "eval:\nfragments: {}\n").fragments.cut.count, 8) << "empty sections";
   EXPECT_EQ(Parse(std::string(kMinimal) + "inner: {rate: .5, clip: 5., beta1: 0}\n").inner.rate, 0.5);
 }
 
@@ -273,7 +312,13 @@ TEST(ConfigDigestTest, EveryKeyCounts) {
       {"z_loss: 0", "z_loss: 1e-4"},
       {"uplink: bf16", "uplink: int4"},
       {"downlink: fp32", "downlink: bf16"},
-      {"fragments: 3", "fragments: 4"},
+      {"layers_each: 2", "layers_each: 3"},
+      {"layers_each: 2\n  pattern: sequential", "count: 8"},
+      {"layers_each: 2\n  pattern: sequential", "layers: [[0, 1], [2]]"},
+      {"layers_each: 2\n  pattern: sequential", "layers: [[0], [1, 2]]"},
+      {"pattern: sequential", "pattern: strided"},
+      {"offsets: [0, 20]", "offsets: [0, 21]"},
+      {"offsets: [0, 20]", "offsets: spread"},
       {"connections: 4", "connections: 5"},
       {"upload_bytes_per_second: 9223372036854775807", "upload_bytes_per_second: 0"},
       {"quorum: 3", "quorum: 4"},

@@ -27,7 +27,8 @@ TEST(LayoutProtoTest, BadFieldsReachTheCutUnchanged) {
   v1::TensorSpec proto;
   proto.set_name("w");
   proto.add_shape(-4);
-  EXPECT_EQ(Layout::Cut({TensorSpecFromProto(proto)}, 1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Layout::Cut({TensorSpecFromProto(proto)}, {.count = 1}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

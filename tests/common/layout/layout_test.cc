@@ -36,7 +36,7 @@ std::vector<int64_t> FragmentSizes(const Layout& layout) {
 }
 
 std::string ErrorOf(std::vector<TensorSpec> tensors, int fragments = 1) {
-  const absl::StatusOr<Layout> layout = Layout::Cut(std::move(tensors), fragments);
+  const absl::StatusOr<Layout> layout = Layout::Cut(std::move(tensors), {.count = fragments});
   EXPECT_EQ(layout.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(layout.status().message());
 }
@@ -90,7 +90,7 @@ TEST(LayoutTest, LargestFragmentIsAsSmallAsAnyCutAllows) {
     std::vector<int64_t> sizes(1 + random() % 9);
     for (int64_t& size : sizes) size = random() % 5 == 0 ? 0 : static_cast<int64_t>(random() % 50);
     const int fragments = 1 + static_cast<int>(random() % 6);
-    const absl::StatusOr<Layout> layout = Layout::Cut(Sizes(sizes), fragments);
+    const absl::StatusOr<Layout> layout = Layout::Cut(Sizes(sizes), {.count = fragments});
     ASSERT_TRUE(layout.ok()) << layout.status();
     ExpectConsistent(*layout);
     const std::vector<int64_t> cut = FragmentSizes(*layout);
@@ -105,7 +105,7 @@ TEST(LayoutTest, LayersStayWhole) {
   // Units: 10, layer 0 (3 + 3 + 4), 7, layer 1 (1).
   const auto layout = Layout::Cut({Tensor("embedding", {10}), Tensor("a", {3}, 0), Tensor("b", {3}, 0),
                                    Tensor("c", {2, 2}, 0), Tensor("norm", {7}), Tensor("d", {}, 1)},
-                                  3);
+                                  {.count = 3});
   ASSERT_TRUE(layout.ok()) << layout.status();
   ExpectConsistent(*layout);
   EXPECT_THAT(FragmentSizes(*layout), ElementsAre(10, 10, 8));
@@ -114,7 +114,7 @@ TEST(LayoutTest, LayersStayWhole) {
 }
 
 TEST(LayoutTest, NeighbouringLayersAreApart) {
-  const auto layout = Layout::Cut({Tensor("a", {5}, 0), Tensor("b", {5}, 1)}, 8);
+  const auto layout = Layout::Cut({Tensor("a", {5}, 0), Tensor("b", {5}, 1)}, {.count = 8});
   ASSERT_TRUE(layout.ok());
   EXPECT_THAT(FragmentSizes(*layout), ElementsAre(5, 5));
 }
@@ -122,30 +122,31 @@ TEST(LayoutTest, NeighbouringLayersAreApart) {
 TEST(LayoutTest, ScalarsAndEmptyTensorsAreLegal) {
   const auto layout = Layout::Cut(
       {Tensor("rows", {0, 64}), Tensor("scalar", {}), Tensor("none", {3, 0}), Tensor("w", {2, 3}), Tensor("tail", {0})},
-      8);
+      {.count = 8});
   ASSERT_TRUE(layout.ok()) << layout.status();
   ExpectConsistent(*layout);
   EXPECT_THAT(FragmentSizes(*layout), ElementsAre(1, 6));
 }
 
 TEST(LayoutTest, ModelWithoutElementsHasOneEmptyFragment) {
-  const auto layout = Layout::Cut({Tensor("a", {0}), Tensor("b", {0, 5}, 0)}, 4);
+  const auto layout = Layout::Cut({Tensor("a", {0}), Tensor("b", {0, 5}, 0)}, {.count = 4});
   ASSERT_TRUE(layout.ok()) << layout.status();
   EXPECT_THAT(FragmentSizes(*layout), ElementsAre(0));
   EXPECT_EQ(layout->element_count(), 0);
 }
 
 TEST(LayoutTest, HugeExtentsBesideZeroAreZeroElements) {
-  const auto layout = Layout::Cut({Tensor("a", {int64_t{1} << 40, int64_t{1} << 40, 0})}, 1);
+  const auto layout = Layout::Cut({Tensor("a", {int64_t{1} << 40, int64_t{1} << 40, 0})}, {.count = 1});
   ASSERT_TRUE(layout.ok()) << layout.status();
   EXPECT_EQ(layout->element_count(), 0);
 }
 
 TEST(LayoutTest, DigestCoversEveryPartOfTheLayout) {
   const std::vector<TensorSpec> tensors = {Tensor("a", {2, 3}), Tensor("b", {6}), Tensor("c", {6})};
-  std::vector<Digest> digests = {Layout::Cut(tensors, 3)->digest(), Layout::Cut(tensors, 2)->digest()};
-  EXPECT_EQ(digests[0], Layout::Cut(tensors, 3)->digest());
-  EXPECT_EQ(digests[0], Layout::Cut(tensors, 9)->digest()) << "the same cut";
+  std::vector<Digest> digests = {Layout::Cut(tensors, {.count = 3})->digest(),
+                                 Layout::Cut(tensors, {.count = 2})->digest()};
+  EXPECT_EQ(digests[0], Layout::Cut(tensors, {.count = 3})->digest());
+  EXPECT_EQ(digests[0], Layout::Cut(tensors, {.count = 9})->digest()) << "the same cut";
 
   std::vector<std::vector<TensorSpec>> others(7, tensors);
   others[0][0].name = "A";
@@ -155,7 +156,7 @@ TEST(LayoutTest, DigestCoversEveryPartOfTheLayout) {
   others[4][0].layer = 0;
   std::swap(others[5][1], others[5][2]);
   others[6][0].shape = {2, 3, 1};
-  for (const std::vector<TensorSpec>& other : others) digests.push_back(Layout::Cut(other, 3)->digest());
+  for (const std::vector<TensorSpec>& other : others) digests.push_back(Layout::Cut(other, {.count = 3})->digest());
   std::sort(digests.begin(), digests.end());
   EXPECT_EQ(std::unique(digests.begin(), digests.end()), digests.end());
 }
@@ -169,7 +170,7 @@ TEST(LayoutTest, DigestIsOverTheDocumentedBytes) {
   };
   std::vector<TensorSpec> tensors = {Tensor("w", {2, 3}, 4), Tensor("ab", {})};
   tensors[0].decay = true;
-  EXPECT_EQ(Layout::Cut(tensors, 2)->digest(),
+  EXPECT_EQ(Layout::Cut(tensors, {.count = 2})->digest(),
             DigestOf(integer(2) +  //
                      integer(1) + "w" + integer(2) + integer(2) + integer(3) + integer(4) + integer(1) + integer(0) +
                      integer(2) + "ab" + integer(0) + integer(-1) + integer(0) + integer(1)));
@@ -198,7 +199,7 @@ TEST(LayoutTest, RefusesWhatItCannotCut) {
 
 TEST(LayoutTest, TakesTheLargestModels) {
   std::vector<int64_t> sizes(kMaxTensors, kMaxElements / kMaxTensors);
-  const auto layout = Layout::Cut(Sizes(sizes), kMaxFragments);
+  const auto layout = Layout::Cut(Sizes(sizes), {.count = kMaxFragments});
   ASSERT_TRUE(layout.ok()) << layout.status();
   EXPECT_EQ(layout->element_count(), kMaxElements);
   EXPECT_EQ(layout->fragment_count(), kMaxFragments);

@@ -35,7 +35,8 @@ run: {id: r1, workers: 1, rounds: 1}
 method: diloco
 inner_steps: 5
 outer: {optimizer: sgd, rate: 1}
-wire: {uplink: fp32, downlink: fp32, fragments: 1}
+fragments: {count: 1}
+wire: {uplink: fp32, downlink: fp32}
 )";
 constexpr int64_t kElements = 100;
 

@@ -75,7 +75,7 @@ std::string RunYaml(int workers, int rounds, const std::string& uplink, const st
       "run: {id: test, workers: %d, rounds: %d}\n"
       "method: diloco\n"
       "inner_steps: 4\n"
-      "wire: {uplink: %s, downlink: %s, fragments: 2}\n"
+      "fragments: {count: 2}\nwire: {uplink: %s, downlink: %s}\n"
       "%s",
       workers, rounds, uplink, downlink, more);
 }

@@ -30,7 +30,7 @@ TEST_F(DriverMemberTest, JoinSaysWhatAWorkerNeeds) {
   const auto response = east_.Join();
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(response->run_id(), "test");
-  EXPECT_EQ(response->layout_digest().value(), Layout::Cut(TwoFragments(), 2)->digest().Bytes());
+  EXPECT_EQ(response->layout_digest().value(), Layout::Cut(TwoFragments(), {.count = 2})->digest().Bytes());
   EXPECT_EQ(response->heartbeat_interval().seconds(), 2);
   EXPECT_EQ(response->lease().seconds(), 20);
   EXPECT_EQ(response->first_round(), 0);

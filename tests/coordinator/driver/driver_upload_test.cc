@@ -234,7 +234,7 @@ TEST(DriverOverlapTest, RoundsThatFillOutOfOrderArePublishedInOrder) {
       "run: {id: test, workers: 2, rounds: 5}\n"
       "method: eager\n"
       "inner_steps: 4\n"
-      "wire: {uplink: fp32, downlink: fp32, fragments: 2}\n");
+      "fragments: {count: 2}\nwire: {uplink: fp32, downlink: fp32}\n");
   ASSERT_TRUE(coordinator.Start().ok());
   HandWorker east(&coordinator, "east", 1);
   HandWorker west(&coordinator, "west", 2);

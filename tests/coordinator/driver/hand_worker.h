@@ -21,7 +21,7 @@ class HandWorker {
       : coordinator_(coordinator),
         id_(std::move(id)),
         incarnation_(incarnation),
-        layout_(*Layout::Cut(TwoFragments(), coordinator->config().wire.fragments)) {}
+        layout_(*Layout::Cut(TwoFragments(), coordinator->config().fragments.cut)) {}
 
   v1::JoinRequest JoinRequest() const {
     v1::JoinRequest request = Signed<v1::JoinRequest>();

@@ -47,7 +47,7 @@ SimWorker::SimWorker(const RunConfig& config, std::string id, uint64_t incarnati
       id_(std::move(id)),
       incarnation_(incarnation),
       tensors_(tensors),
-      layout_(Value(Layout::Cut(std::move(tensors), config.wire.fragments))),
+      layout_(Value(Layout::Cut(std::move(tensors), config.fragments.cut))),
       uplink_(FindCodec(config.wire.uplink)),
       downlink_(FindCodec(config.wire.downlink)),
       digests_(static_cast<size_t>(layout_.fragment_count())) {}

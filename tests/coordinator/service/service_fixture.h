@@ -27,7 +27,8 @@ run: {id: r1, workers: 1, rounds: 3}
 method: diloco
 inner_steps: 5
 outer: {optimizer: sgd, rate: 1}
-wire: {uplink: fp32, downlink: fp32, fragments: 1}
+fragments: {count: 1}
+wire: {uplink: fp32, downlink: fp32}
 )";
 
 class ServiceTest : public ::testing::Test {

@@ -20,7 +20,8 @@ class SnapshotAssemblerTest : public testing::Test {
  protected:
   // Two fragments of 2 and 1 elements; parameters, then Nesterov's one state array, fragment by fragment.
   const Layout layout_ =
-      Layout::Cut({{.name = "a", .shape = {2}, .layer = 0}, {.name = "b", .shape = {1}, .layer = 1}}, 2).value();
+      Layout::Cut({{.name = "a", .shape = {2}, .layer = 0}, {.name = "b", .shape = {1}, .layer = 1}}, {.count = 2})
+          .value();
   const OuterOptimizer* const nesterov_ = FindOuterOptimizer("nesterov");
 
   Items Make() const {

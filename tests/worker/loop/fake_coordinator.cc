@@ -164,7 +164,7 @@ grpc::Status FakeCoordinator::Join(grpc::ServerContext*, const v1::JoinRequest* 
     return {grpc::StatusCode::ALREADY_EXISTS, "worker \"" + request->worker_id() + "\" is alive; choose another id"};
   }
   if (!layout_) {
-    layout_ = Layout::Cut(TensorSpecsFromProto(request->tensors()), config_.wire.fragments).value();
+    layout_ = Layout::Cut(TensorSpecsFromProto(request->tensors()), config_.fragments.cut).value();
     published_.resize(static_cast<size_t>(layout_->fragment_count()));
   }
   if (std::find(members_.begin(), members_.end(), request->worker_id()) == members_.end()) {

@@ -23,7 +23,7 @@ constexpr int kRounds = 6;
 std::string Yaml(const std::string& method) {
   return absl::StrFormat(
       "run: {id: test, workers: 1, rounds: %d}\nmethod: %s\ninner_steps: 2\n%s"
-      "wire: {uplink: fp32, downlink: fp32, fragments: 2, connections: 2}\n",
+      "fragments: {count: 2}\nwire: {uplink: fp32, downlink: fp32, connections: 2}\n",
       kRounds, method, method == "eager" ? "max_late: 0\n" : "");
 }
 

@@ -26,7 +26,7 @@ std::string Yaml(const std::string& method, int workers, const std::string& more
       "run: {id: test, workers: %d, rounds: %d}\n"
       "method: %s\n"
       "inner_steps: %d\n"
-      "wire: {uplink: fp32, downlink: fp32, fragments: 2, connections: 2}\n"
+      "fragments: {count: 2}\nwire: {uplink: fp32, downlink: fp32, connections: 2}\n"
       "%s",
       workers, kRounds, method, kInnerSteps, more);
 }

@@ -26,7 +26,7 @@ constexpr StepScalars kScalars{.rate = 0.5f, .momentum = 0.5f, .participating_we
 RunConfig Config(const std::string& method, const std::string& more = "") {
   return ParseRunConfig(absl::StrFormat("run: {id: test, workers: 1, rounds: 4}\nmethod: %s\ninner_steps: 2\n"
                                         "outer: {rate: 0.5, momentum: 0.5}\n"
-                                        "wire: {uplink: fp32, downlink: fp32, fragments: 2}\n%s",
+                                        "fragments: {count: 2}\nwire: {uplink: fp32, downlink: fp32}\n%s",
                                         method, more),
                         "test")
       .value();
@@ -136,7 +136,8 @@ class SyncCoreTest : public testing::Test {
   StagedBoundary Staged(int64_t round) { return exchange_.Take(round, 0)->boundary; }
 
   const Layout layout_ =
-      Layout::Cut({{.name = "a", .shape = {1}, .layer = 0}, {.name = "b", .shape = {1}, .layer = 1}}, 2).value();
+      Layout::Cut({{.name = "a", .shape = {1}, .layer = 0}, {.name = "b", .shape = {1}, .layer = 1}}, {.count = 2})
+          .value();
   const OuterOptimizer* const nesterov_ = FindOuterOptimizer("nesterov");
   std::vector<Consensus> theirs_ = {Consensus(nesterov_, {1}), Consensus(nesterov_, {2})};
   MonotonicTime now_{1};

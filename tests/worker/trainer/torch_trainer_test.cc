@@ -71,7 +71,7 @@ class TorchTrainerTest : public ::testing::Test {
     options.initial = std::move(initial);
     auto trainer = MakeTorchTrainer(config_, MakeBatches(), std::move(options));
     EXPECT_TRUE(trainer.ok()) << trainer.status();
-    auto layout = Layout::Cut((*trainer)->Tensors(), 3);
+    auto layout = Layout::Cut((*trainer)->Tensors(), {.count = 3});
     EXPECT_TRUE(layout.ok()) << layout.status();
     (*trainer)->SetLayout(*layout);
     return {.trainer = *std::move(trainer), .layout = *std::move(layout)};

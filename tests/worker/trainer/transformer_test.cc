@@ -72,7 +72,7 @@ TEST(TransformerTest, TensorsSayLayerShapeAndDecay) {
 }
 
 TEST(TransformerTest, TensorsCanBeCut) {
-  const auto layout = Layout::Cut(TransformerTensors(kModel), 8);
+  const auto layout = Layout::Cut(TransformerTensors(kModel), {.count = 8});
   ASSERT_TRUE(layout.ok()) << layout.status();
   EXPECT_EQ(layout->fragment_count(), 6);  // Embedding, three layers, norm, head.
 }
