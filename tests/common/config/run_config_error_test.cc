@@ -70,8 +70,7 @@ TEST(RunConfigErrorTest, NamesUnknownAndRepeatedKeys) {
   const std::vector<Case> cases = {
       {"worker: 3",
        "run.yaml:2:1: unknown key \"worker\"; use one of run, method, inner_steps, overlap, max_late, lookahead, "
-       "outer, "
-       "inner, model, fragments, wire, rounds, eval"},
+       "streaming, outer, inner, model, fragments, wire, rounds, eval"},
       {"methd: diloco", "run.yaml:2:1: unknown key \"methd\"; did you mean `method`?"},
       {"Method: diloco", "run.yaml:2:1: unknown key \"Method\"; did you mean `method`?"},
       {"inner:\n  batchsize: 3", "run.yaml:3:3: unknown key inner.\"batchsize\"; did you mean `batch_size`?"},
