@@ -44,8 +44,8 @@ TEST(MethodTest, TableHoldsThePublishedMethods) {
   ASSERT_NE(FindMethod("eager"), nullptr);
   EXPECT_EQ(FindMethod("eager")->anchor, Anchor::kOwn);
   EXPECT_EQ(FindMethod("eager")->default_max_late, 1);
-  EXPECT_FALSE(FindMethod("diloco")->overlaps);
-  EXPECT_TRUE(FindMethod("delayed")->overlaps);
+  EXPECT_EQ(FindMethod("diloco")->overlap, Overlap::kNone);
+  EXPECT_EQ(FindMethod("delayed")->overlap, Overlap::kRounds);
   EXPECT_EQ(FindMethod("eager2"), nullptr);
 }
 
