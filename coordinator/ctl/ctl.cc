@@ -29,13 +29,13 @@ Examples:
   dilococtl round describe 42                       why round 42 has not closed
   dilococtl -o json status | jq .rounds_committed
   dilococtl checkpoint save                         write the consensus on the coordinator's disk
-  dilococtl plan --paper                            the papers' bandwidth tables beside our own figures
+  dilococtl plan --preset 1B --up 400Mbit           what a run would take, before there is one
 )";
 
 constexpr char kFooter[] = R"(
 Exit codes: 0 done, 1 failure, 2 wrong usage, 3 the coordinator cannot be reached, 4 not found, 5 not allowed now,
 6 `status`: the run is held, 130 interrupted.
-JSON is the message of proto/diloco/v1/admin.proto: 64-bit integers are strings, NaN and infinity are null.)";
+JSON is the message of proto/diloco/v1/admin.proto (`plan` has its own objects): 64-bit integers are strings, NaN and infinity are null.)";
 
 struct Options {
   std::string coordinator = "127.0.0.1:7070";

@@ -1,18 +1,264 @@
 #include "coordinator/ctl/plan_command.h"
 
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+
+#include "common/base/limits.h"
+#include "common/base/status_macros.h"
 #include "coordinator/ctl/plan_paper_view.h"
+#include "coordinator/ctl/plan_view.h"
+#include "coordinator/ctl/rate.h"
+#include "coordinator/plan/presets.h"
 #include <CLI/CLI.hpp>
 
 namespace diloco {
+namespace {
 
-void AddPlanCommand(CLI::App& app, PlanFlags& flags) {
-  CLI::App* plan =
-      app.add_subcommand("plan", "What a run would take: bandwidth and utilization, without a coordinator");
-  plan->add_flag("--paper", flags.paper, "The papers' tables beside this program's own figures")->required();
+constexpr char kHelp[] = R"(What a run would take, before there is one. Asks no coordinator.
+
+Examples:
+  dilococtl plan --preset 1B --up 400Mbit --down 1Gbit --latency 40ms
+  dilococtl plan --preset 4B --step-seconds 0.5 --workers 8 --egress 10Gbit --inner-steps 30 --inner-steps 100
+  dilococtl plan --layers 80 --parameters 70e9 --step-seconds 4 --method eager --uplink int4 --downlink int4
+  dilococtl plan --preset 1B --up 1Gbit --up 200Mbit --down 1Gbit    two workers with links of their own
+  dilococtl plan --paper                                             the papers' tables beside our own figures
+
+Utilization is of a simulated run without an end: upload, merge, download, fragment by fragment, as the service does.
+Measured runs need a margin: framing takes about 2 % more, and TCP rarely fills a link.
+)";
+
+// Examples before options, as in the help of dilococtl itself; the list of commands there has a line for each.
+class PlanFormatter final : public CLI::Formatter {
+  std::string make_description(const CLI::App*) const override { return kHelp; }
+};
+
+// From the most that waits for the network to the least.
+constexpr const char* kDefaultMethods[] = {"data-parallel", "diloco", "streaming", "delayed", "eager"};
+
+constexpr double kMaxStepSeconds = 1e6;
+constexpr absl::Duration kMaxLatency = absl::Seconds(60);
+constexpr size_t kMaxPlans = 256;
+
+// CLI11's own range takes NaN.
+CLI::Validator NumberIn(double low, double high) {
+  return CLI::Validator(
+      [low, high](const std::string& text) {
+        double value = 0;
+        if (absl::SimpleAtod(text, &value) && value >= low && value <= high) return std::string();
+        return absl::StrFormat("Value %s not in range %g to %g", text, low, high);
+      },
+      absl::StrFormat("in [%g - %g]", low, high));
 }
 
-absl::StatusOr<ExitCode> RunPlan(const PlanFlags&, OutputFormat format, const CtlIo& io) {
-  io.out(format == OutputFormat::kJson ? PaperPlanJson() : PaperPlanText());
+absl::StatusOr<PlanModel> ModelOf(const PlanFlags& flags) {
+  PlanModel model;
+  if (!flags.preset.empty()) {
+    DILOCO_ASSIGN_OR_RETURN(const Preset preset, FindPreset(flags.preset));
+    model = preset.model;
+  } else if (flags.layers == 0 || flags.parameters == 0) {
+    return absl::InvalidArgumentError("no model: give --preset, or --layers, --parameters and --step-seconds");
+  }
+  if (flags.layers > 0 || flags.parameters > 0) {
+    const int layers = flags.layers > 0 ? flags.layers : model.layers;
+    const double parameters = flags.parameters > 0 ? flags.parameters : static_cast<double>(model.parameters());
+    model = {
+        .layers = layers, .layer_parameters = std::llround(parameters / layers), .step_seconds = model.step_seconds};
+  }
+  if (model.layer_parameters < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%g parameters in %d layers: use at least one a layer", flags.parameters, model.layers));
+  }
+  if (flags.step_seconds > 0) model.step_seconds = flags.step_seconds;
+  if (model.step_seconds == 0) {
+    return absl::InvalidArgumentError(
+        "no paper states how long an inner step of this model takes; give --step-seconds, as measured on your "
+        "hardware");
+  }
+  return model;
+}
+
+absl::StatusOr<absl::Duration> ParseLatency(const std::string& text) {
+  absl::Duration latency;
+  if (absl::ParseDuration(text, &latency) && latency >= absl::ZeroDuration() && latency <= kMaxLatency) return latency;
+  return absl::InvalidArgumentError(absl::StrFormat("--latency %s: use a duration such as 40ms, 0s to 60s", text));
+}
+
+// The value for worker `m`; `fallback` where the flag was not given.
+const std::string& ValueFor(const std::vector<std::string>& values, int m, const std::string& fallback) {
+  if (values.empty()) return fallback;
+  return values[values.size() == 1 ? 0 : static_cast<size_t>(m)];
+}
+
+// Workers as --workers says, or one for each link that was given.
+absl::StatusOr<int> WorkersOf(const PlanFlags& flags) {
+  const size_t links = std::max({flags.up.size(), flags.down.size(), flags.latency.size()});
+  const size_t workers = flags.workers > 0 ? static_cast<size_t>(flags.workers) : std::max<size_t>(links, 2);
+  if (workers > static_cast<size_t>(kMaxWorkers)) {
+    return absl::InvalidArgumentError(absl::StrFormat("%d workers: use at most %d", workers, kMaxWorkers));
+  }
+  for (const auto& [flag, given] : {std::pair("--up", flags.up.size()), std::pair("--down", flags.down.size()),
+                                    std::pair("--latency", flags.latency.size())}) {
+    if (given > 1 && given != workers) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s is given %d times for %d workers: give it once, or once a worker", flag, given, workers));
+    }
+  }
+  return static_cast<int>(workers);
+}
+
+absl::StatusOr<PlanNetwork> NetworkOf(const PlanFlags& flags) {
+  DILOCO_ASSIGN_OR_RETURN(const int workers, WorkersOf(flags));
+  PlanNetwork network;
+  for (int m = 0; m < workers; ++m) {
+    StarLink link;
+    DILOCO_ASSIGN_OR_RETURN(link.up, ParseRate("--up", ValueFor(flags.up, m, "1Gbit")));
+    DILOCO_ASSIGN_OR_RETURN(link.down, ParseRate("--down", ValueFor(flags.down, m, "1Gbit")));
+    DILOCO_ASSIGN_OR_RETURN(const absl::Duration latency, ParseLatency(ValueFor(flags.latency, m, "0s")));
+    link.latency_seconds = absl::ToDoubleSeconds(latency);
+    const auto alike = std::find_if(network.links.begin(), network.links.end(), [&](const StarLink& other) {
+      return other.up == link.up && other.down == link.down && other.latency_seconds == link.latency_seconds;
+    });
+    if (alike == network.links.end()) {
+      network.links.push_back(link);
+    } else {
+      ++alike->workers;
+    }
+  }
+  DILOCO_ASSIGN_OR_RETURN(network.ingress, ParseRate("--ingress", flags.ingress));
+  DILOCO_ASSIGN_OR_RETURN(network.egress, ParseRate("--egress", flags.egress));
+  DILOCO_ASSIGN_OR_RETURN(network.merge_rate, ParseRate("--merge-rate", flags.merge_rate));
+  return network;
+}
+
+absl::StatusOr<const Codec*> CodecOf(const std::string& flag, const std::string& name) {
+  if (name.empty()) return nullptr;
+  if (const Codec* codec = FindCodec(name); codec != nullptr) return codec;
+  std::vector<std::string> names;
+  for (const Codec& codec : Codecs()) names.emplace_back(codec.name);
+  return absl::InvalidArgumentError(absl::StrFormat("%s %s: use one of %s", flag, name, absl::StrJoin(names, ", ")));
+}
+
+// A plan for each method and H; `data-parallel`, which has no H, once.
+absl::StatusOr<std::vector<MethodPlan>> PlansOf(const PlanFlags& flags, const PlanModel& model,
+                                                const PlanNetwork& network) {
+  PlanChoice choice{.overlap_steps = flags.overlap_steps,
+                    .overlap_rounds = flags.overlap_rounds,
+                    .max_late = flags.max_late,
+                    .fragments = flags.fragments,
+                    .layers_each = flags.layers_each};
+  DILOCO_ASSIGN_OR_RETURN(choice.uplink, CodecOf("--uplink", flags.uplink));
+  DILOCO_ASSIGN_OR_RETURN(choice.downlink, CodecOf("--downlink", flags.downlink));
+  std::vector<std::string> methods = flags.methods;
+  if (methods.empty()) methods.assign(std::begin(kDefaultMethods), std::end(kDefaultMethods));
+  const std::vector<int64_t> inner_steps = flags.inner_steps.empty() ? std::vector<int64_t>{30} : flags.inner_steps;
+  if (methods.size() * inner_steps.size() > kMaxPlans) {
+    return absl::InvalidArgumentError(absl::StrFormat("%d methods times %d values of H: use at most %d", methods.size(),
+                                                      inner_steps.size(), kMaxPlans));
+  }
+  std::vector<MethodPlan> plans;
+  for (const std::string& method : methods) {
+    for (const int64_t steps : inner_steps) {
+      choice.method = method;
+      choice.inner_steps = steps;
+      DILOCO_ASSIGN_OR_RETURN(MethodPlan plan, PlanFor(model, network, choice));
+      const bool again = !plans.empty() && plans.back().method == method && plan.inner_steps != steps;
+      if (!again) plans.push_back(std::move(plan));
+    }
+  }
+  return plans;
+}
+
+void AddModelOptions(CLI::App& plan, PlanFlags& flags) {
+  std::vector<std::string> names;
+  for (const Preset& preset : Presets()) names.emplace_back(preset.name);
+  plan.add_option("--preset", flags.preset, "Model of the papers: " + absl::StrJoin(names, ", "));
+  plan.add_option("--layers", flags.layers, "Layers")->check(CLI::Range(1, kMaxPlanLayers));
+  plan.add_option("--parameters", flags.parameters, "Parameters, such as 70e9")->check(NumberIn(1, kMaxElements));
+  plan.add_option("--step-seconds", flags.step_seconds, "Seconds that an inner step computes")
+      ->check(NumberIn(1e-6, kMaxStepSeconds));
+}
+
+void AddNetworkOptions(CLI::App& plan, PlanFlags& flags) {
+  plan.add_option("--workers", flags.workers, "Workers; default: one for each link given, at least 2")
+      ->check(CLI::Range(1, kMaxWorkers));
+  plan.add_option("--up", flags.up, "Rate of a worker's uplink, once for all or once a worker; default 1Gbit")
+      ->allow_extra_args(false);
+  plan.add_option("--down", flags.down, "Likewise of its downlink")->allow_extra_args(false);
+  plan.add_option("--latency", flags.latency, "Likewise the latency one way; default 0s")->allow_extra_args(false);
+  plan.add_option("--ingress", flags.ingress, "Rate of the coordinator's ingress")->capture_default_str();
+  plan.add_option("--egress", flags.egress, "Of its egress, which carries a download for each worker")
+      ->capture_default_str();
+  plan.add_option("--merge-rate", flags.merge_rate,
+                  "Float32 bytes of all contributions that it averages in a second; a core does 10GB")
+      ->capture_default_str();
+}
+
+void AddMethodOptions(CLI::App& plan, PlanFlags& flags) {
+  plan.add_option("--method", flags.methods,
+                  "Once for each of " + absl::StrJoin(PlanMethodNames(), ", ") +
+                      "; default: " + absl::StrJoin(kDefaultMethods, ", "))
+      ->allow_extra_args(false);
+  plan.add_option("--inner-steps", flags.inner_steps, "H, once for each value; default 30")
+      ->check(CLI::Range(1, 1'000'000))
+      ->allow_extra_args(false);
+  plan.add_option("--overlap", flags.overlap_steps, "Inner steps that `streaming` overlaps")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  plan.add_option("--overlap-rounds", flags.overlap_rounds, "Rounds that `eager` and `delayed` overlap")
+      ->check(CLI::Range(1, kMaxOverlapRounds))
+      ->capture_default_str();
+  plan.add_option("--max-late", flags.max_late, "Rounds that `eager` goes on without a late average")
+      ->check(CLI::Range(0, kMaxLate))
+      ->capture_default_str();
+  plan.add_option("--fragments", flags.fragments, "Fragments of methods that send all at once")
+      ->check(CLI::Range(1, kMaxFragments))
+      ->capture_default_str();
+  plan.add_option("--layers-each", flags.layers_each, "Layers of a fragment of `streaming`, strided")
+      ->check(CLI::Range(1, kMaxPlanLayers))
+      ->capture_default_str();
+  plan.add_option("--uplink", flags.uplink, "Codec of contributions; default bf16 for data-parallel, else e3m0");
+  plan.add_option("--downlink", flags.downlink, "Codec of averages; default bf16 for data-parallel, else int8");
+}
+
+}  // namespace
+
+void AddPlanCommand(CLI::App& app, PlanFlags& flags) {
+  CLI::App* plan = app.add_subcommand("plan", "What a run would take: utilization and bandwidth of each method");
+  plan->formatter(std::make_shared<PlanFormatter>());
+  plan->add_flag("--paper", flags.paper, "The papers' tables beside our own figures; stands alone");
+  AddModelOptions(*plan, flags);
+  AddNetworkOptions(*plan, flags);
+  AddMethodOptions(*plan, flags);
+  plan->callback([plan, &flags] {
+    // The command itself counts too.
+    if (flags.paper && plan->count_all() > 2) {
+      throw CLI::ValidationError("--paper", "stands alone, leave out the other options of plan");
+    }
+  });
+}
+
+absl::StatusOr<ExitCode> RunPlan(const PlanFlags& flags, OutputFormat format, const CtlIo& io) {
+  if (flags.paper) {
+    io.out(format == OutputFormat::kJson ? PaperPlanJson() : PaperPlanText());
+    return ExitCode::kOk;
+  }
+  DILOCO_ASSIGN_OR_RETURN(const PlanModel model, ModelOf(flags));
+  DILOCO_ASSIGN_OR_RETURN(const PlanNetwork network, NetworkOf(flags));
+  DILOCO_ASSIGN_OR_RETURN(const std::vector<MethodPlan> plans, PlansOf(flags, model, network));
+  const PlanView view{.model_name = flags.preset.empty() ? "model" : flags.preset,
+                      .model = model,
+                      .network = network,
+                      .methods = plans};
+  io.out(format == OutputFormat::kJson ? PlanJson(view) : PlanText(view));
   return ExitCode::kOk;
 }
 

@@ -61,5 +61,88 @@ TEST_F(PlanCommandTest, PaperJsonHasAnObjectACell) {
   EXPECT_EQ(cells.back(), headline);
 }
 
+TEST_F(PlanCommandTest, PrintsARowForEachMethodAndH) {
+  EXPECT_EQ(Run({"--preset", "1B-paper", "--inner-steps", "30", "--inner-steps", "100"}), 0);
+  EXPECT_EQ(err_, "");
+  EXPECT_THAT(out_, HasSubstr("1B-paper: 1e+09 parameters, 24 layers, 0.1 s an inner step"));
+  EXPECT_THAT(out_, HasSubstr("2 with 1 Gbit/s up, 1 Gbit/s down, 0 ms one way"));
+  for (const char* row : {"data-parallel    1 ", "diloco          30 ", "diloco         100 ", "streaming       30 ",
+                          "streaming      100 ", "delayed         30 ", "eager          100 "}) {
+    EXPECT_THAT(out_, HasSubstr(row));
+  }
+}
+
+TEST_F(PlanCommandTest, JsonHoldsTheSettingAndEachMethod) {
+  EXPECT_EQ(Run({"-o",   "json",          "--layers", "4",         "--parameters", "256e6", "--step-seconds",
+                 "0.5",  "--inner-steps", "10",       "--method",  "eager",        "--up",  "1Gbit",
+                 "--up", "500Mbit",       "--down",   "unlimited", "--latency",    "20ms",  "--uplink",
+                 "e3m0", "--downlink",    "bf16",     "--egress",  "1Gbit"}),
+            0);
+  const nlohmann::json json = nlohmann::json::parse(out_);
+  EXPECT_EQ(json["model"],
+            (nlohmann::json{{"name", "model"}, {"parameters", 256'000'000}, {"layers", 4}, {"step_seconds", 0.5}}));
+  ASSERT_EQ(json["network"]["links"].size(), 2u);
+  EXPECT_EQ(json["network"]["links"][1],
+            (nlohmann::json{{"workers", 1}, {"up_gbps", 0.5}, {"down_gbps", nullptr}, {"latency_seconds", 0.02}}));
+  EXPECT_EQ(json["network"]["egress_gbps"], 1.0);
+  ASSERT_EQ(json["methods"].size(), 1u);
+  const nlohmann::json& eager = json["methods"][0];
+  EXPECT_EQ(eager["method"], "eager");
+  EXPECT_EQ(eager["overlap"], 10);
+  EXPECT_EQ(eager["max_late"], 1);
+  EXPECT_EQ(eager["fragments"], 4);
+  // Two downloads of 256e6 * 16 bits in 5 s are 1.64 Gbit/s, where the egress carries 1.
+  EXPECT_EQ(eager["bottleneck"], "egress");
+  EXPECT_NEAR(eager["utilization"].get<double>(), 1 / 1.6384, 1e-6);
+  EXPECT_NEAR(eager["steady_bound_gbps"].get<double>(), 0.8192, 1e-9);
+  const double rounds = 86400 / 5.0 / 1.6384;
+  EXPECT_NEAR(eager["coordinator_egress_bytes_per_day"].get<double>(), 2 * rounds * 512e6, 1e6);
+  EXPECT_NEAR(eager["worker_upload_bytes_per_day"].get<double>(), rounds * 132e6, 1e6);
+  ASSERT_EQ(eager["needed"].size(), 5u);
+  EXPECT_EQ(eager["needed"][0]["utilization"], 0.5);
+  EXPECT_NEAR(eager["needed"][0]["gbps"].get<double>(), 0.4096, 1e-3);
+  EXPECT_TRUE(eager["needed"][4]["gbps"].is_null());
+}
+
+TEST_F(PlanCommandTest, HelpBeginsWithExamples) {
+  EXPECT_EQ(Run({"--help"}), 0);
+  EXPECT_LT(out_.find("Examples:\n  dilococtl plan --preset 1B"), out_.find("Options:"));
+}
+
+TEST_F(PlanCommandTest, BadInputIsOneSentenceAndExitsWithTwo) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{}, "no model: give --preset"},
+      {{"--preset", "2B"}, "preset \"2B\" is not known; use one of 35M"},
+      {{"--preset", "35M"}, "give --step-seconds"},
+      {{"--preset", "1B", "--step-seconds", "-1"}, "--step-seconds: Value -1 not in range"},
+      {{"--preset", "1B", "--step-seconds", "nan"}, "--step-seconds: Value nan not in range"},
+      {{"--layers", "4", "--parameters", "-5", "--step-seconds", "1"}, "--parameters"},
+      {{"--layers", "4", "--parameters", "1", "--step-seconds", "1"}, "1 parameters in 4 layers"},
+      {{"--layers", "4", "--parameters", "1e300", "--step-seconds", "1"}, "--parameters: Value 1e300 not in range"},
+      {{"--layers", "4", "--parameters", "nan", "--step-seconds", "1"}, "--parameters: Value nan not in range"},
+      {{"--layers", "0", "--parameters", "1e9", "--step-seconds", "1"}, "--layers: Value 0 not in range"},
+      {{"--preset", "1B", "--up", "0Gbit"}, "--up 0Gbit: use a rate above zero"},
+      {{"--preset", "1B", "--down", "-1Gbit"}, "--down -1Gbit: use a rate above zero"},
+      {{"--preset", "1B", "--egress", "fast"}, "--egress fast: use a rate above zero"},
+      {{"--preset", "1B", "--latency", "-1ms"}, "--latency -1ms: use a duration"},
+      {{"--preset", "1B", "--latency", "inf"}, "--latency inf: use a duration"},
+      {{"--preset", "1B", "--workers", "257"}, "--workers: Value 257 not in range"},
+      {{"--preset", "1B", "--workers", "3", "--up", "1Gbit", "--up", "2Gbit"}, "--up is given 2 times for 3 workers"},
+      {{"--preset", "1B", "--inner-steps", "0"}, "--inner-steps: Value 0 not in range"},
+      {{"--preset", "1B", "--inner-steps", "1"}, "streaming with an overlap of 1 steps: use less than H, which is 1"},
+      {{"--preset", "1B", "--fragments", "0"}, "--fragments: Value 0 not in range"},
+      {{"--preset", "1B", "--method", "lazy"}, "method \"lazy\" is not known"},
+      {{"--preset", "1B", "--uplink", "int3"}, "--uplink int3: use one of fp32"},
+      {{"--preset", "1B", "--paper"}, "--paper: stands alone"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    EXPECT_EQ(Run(arguments), 2) << message;
+    EXPECT_EQ(out_, "");
+    EXPECT_THAT(err_, ::testing::StartsWith("dilococtl: "));
+    EXPECT_THAT(err_, HasSubstr(message));
+    EXPECT_EQ(err_.find('\n'), err_.size() - 1) << err_;
+  }
+}
+
 }  // namespace
 }  // namespace diloco
