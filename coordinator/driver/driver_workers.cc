@@ -10,6 +10,7 @@
 #include "common/base/name.h"
 #include "common/base/status_macros.h"
 #include "common/layout/layout_proto.h"
+#include "coordinator/driver/capacity.h"
 #include "coordinator/driver/driver_impl.h"
 #include "coordinator/driver/thread_pool.h"
 #include "coordinator/driver/wire.h"
@@ -109,6 +110,7 @@ absl::Status Driver::Impl::CheckLayout(const v1::JoinRequest& request) {
     }
     return absl::OkStatus();
   }
+  DILOCO_RETURN_IF_ERROR(CheckCapacity(options_.config, layout));
   v1::RunRecord record;
   record.set_run_id(options_.config.run.id);
   record.set_config_yaml(options_.config_yaml);

@@ -92,6 +92,17 @@ TEST_F(DriverMemberTest, WrongJoinsAreRefused) {
 }
 
 // As after a kill -9: the connection is gone at once, the lease is not.
+TEST_F(DriverMemberTest, AModelThatDoesNotFitIsRefusedAndLeavesNothing) {
+  v1::JoinRequest request = east_.JoinRequest();
+  request.mutable_tensors(0)->set_shape(0, int64_t{1} << 32);
+  const absl::Status status = coordinator_.Call(&Driver::Join, request).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("use an uplink codec of fewer bits"));
+  coordinator_.Crash();
+  ASSERT_TRUE(coordinator_.Start().ok());
+  EXPECT_TRUE(east_.Join().ok());
+}
+
 TEST_F(DriverMemberTest, RestartedWorkerReplacesOneWhoseSessionIsGone) {
   ASSERT_TRUE(east_.Join().ok());
   const HandWorker::Session session = east_.OpenSession();

@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/limits.h"
+#include "coordinator/driver/capacity.h"
 #include "coordinator/driver/delta_log.h"
 #include "coordinator/driver/delta_queue.h"
 #include "coordinator/driver/mailbox.h"
@@ -82,6 +83,38 @@ TEST(StagingTest, ForgetsWhatIsNotStoredOfAnOlderIncarnation) {
 TEST(StagingTest, AContributionOfNoBytesIsWholeAtOnce) {
   Staging staging(10);
   EXPECT_EQ(*staging.Add(Id(0), 1, Shape(0, 10), 0, ""), Staging::Result::kComplete);
+}
+
+Layout OneTensor(int64_t elements) { return *Layout::Cut({TensorSpec{.name = "w", .shape = {elements}}}, CutRule()); }
+
+TEST(CapacityTest, WhatAllWorkersMayStageAtOnceIsWithinTheLimit) {
+  RunConfig config;
+  config.run.workers = 4;
+  config.overlap = config.inner_steps;
+  config.max_late = 1;  // Three open rounds.
+  config.wire.uplink = "fp32";
+  const int64_t fits = (int64_t{8} << 30) / (4 * 3 * 4);
+  EXPECT_TRUE(CheckCapacity(config, OneTensor(fits)).ok());
+  const absl::Status status = CheckCapacity(config, OneTensor(fits + 1));
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::HasSubstr("178956971 parameters is too large for this run: 4 workers x 3 open rounds x "
+                                   "715827884 bytes of fp32 are more than the 8589934592 bytes"));
+  config.max_late = 0;
+  EXPECT_TRUE(CheckCapacity(config, OneTensor(fits + 1)).ok());
+}
+
+TEST(CapacityTest, TwoRoundsFitASubscribersQueue) {
+  RunConfig config;
+  config.run.workers = 1;
+  config.wire.downlink = "fp32";
+  const int64_t fits = (int64_t{8} << 30) / (2 * 4);
+  EXPECT_TRUE(CheckCapacity(config, OneTensor(fits)).ok());
+  const absl::Status status = CheckCapacity(config, OneTensor(fits + 1));
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("two rounds of 4294967300 bytes of fp32"));
+  config.wire.downlink = "int8";
+  EXPECT_TRUE(CheckCapacity(config, OneTensor(fits + 1)).ok());
 }
 
 TEST(DeltaQueueTest, OnlyLiveMessagesCountAgainstTheLimit) {
