@@ -3,6 +3,7 @@
 
 #include "common/base/limits.h"
 #include "coordinator/driver/driver_impl.h"
+#include "coordinator/driver/shutting_down.h"
 #include "coordinator/driver/thread_pool.h"
 #include "coordinator/driver/wire.h"
 
@@ -46,7 +47,7 @@ void Driver::Impl::RunUntilIdle() {
 }
 
 void Driver::Impl::Shutdown() {
-  const absl::Status reason = absl::UnavailableError("the coordinator is shutting down; try again when it is back");
+  const absl::Status reason = ShuttingDown();
   mailbox_->Close(reason);
   mailbox_->Post([this, reason] {
     stopping_ = true;

@@ -10,6 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "coordinator/driver/shutting_down.h"
+
 namespace diloco {
 
 template <typename Response>
@@ -25,7 +27,7 @@ class PendingReply {
  private:
   struct State {
     explicit State(Function function) : reply(std::move(function)) {}
-    ~State() { Answer(absl::UnavailableError("the coordinator is shutting down; try again when it is back")); }
+    ~State() { Answer(ShuttingDown()); }
     void Answer(absl::StatusOr<Response> response) {
       if (!answered.exchange(true)) {
         reply(std::move(response));

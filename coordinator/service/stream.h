@@ -18,6 +18,7 @@
 #include "common/base/check.h"
 #include "common/base/mutex.h"
 #include "common/rpc/status.h"
+#include "coordinator/driver/shutting_down.h"
 #include "coordinator/service/call_record.h"
 #include "coordinator/service/service_world.h"
 
@@ -35,7 +36,7 @@ class Stream : public Reactor, public DrainableStream, public std::enable_shared
 
   void OnCancel() override { End(absl::CancelledError("the caller is gone")); }
 
-  void Drain() override { End(absl::UnavailableError("the coordinator is shutting down; try again when it is back")); }
+  void Drain() override { End(ShuttingDown()); }
 
   void OnDone() final {
     OnClosed();

@@ -2,20 +2,14 @@
 
 #include <grpcpp/impl/codegen/proto_utils.h>
 
-#include <string>
-
 #include "common/base/limits.h"
+#include "coordinator/driver/publication.h"
 #include "coordinator/service/checks.h"
 
 namespace diloco {
 namespace {
 
-std::string ResyncMessage(const std::string& run_id) {
-  v1::SubscribeResponse response;
-  response.mutable_resync()->set_run_id(run_id);
-  response.mutable_resync()->set_reason("the subscriber fell too far behind; fetch the snapshot");
-  return response.SerializeAsString();
-}
+constexpr char kFellBehind[] = "the subscriber fell too far behind; fetch the snapshot";
 
 // A buffer that shares the bytes and keeps them alive.
 grpc::ByteBuffer Share(std::shared_ptr<const std::string> message) {
@@ -35,7 +29,7 @@ SubscribeStream::SubscribeStream(const ServiceWorld* world, grpc::CallbackServer
 void SubscribeStream::Open(const grpc::ByteBuffer& request) {
   // The driver and the queue know the stream weakly: they may hold the queue for longer.
   const auto weak = std::weak_ptr<SubscribeStream>(std::static_pointer_cast<SubscribeStream>(shared_from_this()));
-  queue_ = std::make_shared<DeltaQueue>(kMaxSubscriberQueueBytes, ResyncMessage(world_->run_id), [weak] {
+  queue_ = std::make_shared<DeltaQueue>(kMaxSubscriberQueueBytes, ResyncMessage(world_->run_id, kFellBehind), [weak] {
     if (const std::shared_ptr<SubscribeStream> self = weak.lock()) self->Pump();
   });
   grpc::ByteBuffer buffer(request);

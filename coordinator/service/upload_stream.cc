@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "common/base/limits.h"
+#include "coordinator/driver/shutting_down.h"
 #include "coordinator/service/checks.h"
 
 namespace diloco {
@@ -29,7 +30,7 @@ void UploadStream::AdvanceLocked() {
     WriteLocked(&written_);
   }
   if (in_flight_ == 0 && draining_) {
-    EndLocked(absl::UnavailableError("the coordinator is shutting down; try again when it is back"));
+    EndLocked(ShuttingDown());
   } else if (in_flight_ == 0 && no_more_) {
     EndLocked(absl::OkStatus());
   } else if (!reading_ && !no_more_ && !draining_ && in_flight_ < kMaxUploadsInFlight) {
