@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 
 #include "common/log/log.h"
 
@@ -24,40 +23,29 @@ void RunObserver::OnPhase(RunPhase phase) {
   spdlog::info("event=phase phase={}", kRunPhaseNames[current]);
 }
 
-void RunObserver::SetState(const std::string& worker, MemberState state) {
-  members_[worker] = state;
-  const auto count = [this](MemberState wanted) {
-    return static_cast<double>(
-        std::count_if(members_.begin(), members_.end(), [&](const auto& member) { return member.second == wanted; }));
-  };
-  metrics_.workers_alive.Set(count(MemberState::kAlive));
-  metrics_.workers_lost.Set(count(MemberState::kLost));
-  metrics_.workers_left.Set(count(MemberState::kLeft));
+void RunObserver::OnMembers(const MemberCounts& counts) {
+  metrics_.workers_alive.Set(counts.alive);
+  metrics_.workers_lost.Set(counts.lost);
+  metrics_.workers_left.Set(counts.left);
 }
 
 void RunObserver::OnWorkerJoined(const std::string& worker, bool returning) {
   (returning ? metrics_.joins_returning : metrics_.joins_new).Increment();
-  SetState(worker, MemberState::kAlive);
   spdlog::info("event=worker_joined worker={} returning={}", worker, returning);
 }
 
 void RunObserver::OnWorkerLost(const std::string& worker) {
   metrics_.worker_losses.Increment();
-  SetState(worker, MemberState::kLost);
   spdlog::warn("event=worker_lost worker={}", worker);
 }
 
 void RunObserver::OnWorkerLeft(const std::string& worker) {
   metrics_.RemoveWorker(worker);
-  SetState(worker, MemberState::kLeft);
   spdlog::info("event=worker_left worker={}", worker);
 }
 
 void RunObserver::OnProgress(const std::string& worker, const v1::WorkerProgress& progress) {
   metrics_.SetWorker(worker, progress, UnixSeconds());
-  // A lost member is back with its next heartbeat.
-  const auto member = members_.find(worker);
-  if (member == members_.end() || member->second != MemberState::kAlive) SetState(worker, MemberState::kAlive);
 }
 
 void RunObserver::OnEvaluation(const v1::Evaluation& evaluation) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <string>
 
 #include "common/metrics/coordinator_metrics.h"
@@ -28,6 +27,7 @@ class RunObserver final : public DriverObserver {
   void OnWorkerJoined(const std::string& worker, bool returning) override;
   void OnWorkerLost(const std::string& worker) override;
   void OnWorkerLeft(const std::string& worker) override;
+  void OnMembers(const MemberCounts& counts) override;
   void OnProgress(const std::string& worker, const v1::WorkerProgress& progress) override;
   void OnEvaluation(const v1::Evaluation& evaluation) override;
   void OnContribution(const ContributionId& id, Verdict verdict, const std::string& reason) override;
@@ -45,11 +45,8 @@ class RunObserver final : public DriverObserver {
   void OnRunFinished() override;
 
  private:
-  void SetState(const std::string& worker, MemberState state);
-
   CoordinatorMetrics& metrics_;
   const Ends ends_;
-  std::map<std::string, MemberState> members_;
   int64_t newest_committed_ = -1;
 };
 

@@ -124,6 +124,7 @@ class Driver::Impl {
   void Fail(const absl::Status& status);
   void CloseEverything(const absl::Status& status);
   MonotonicTime NextWakeUp() const;
+  void ReportMembers();
   void ReportWaiting();
   // Runs `work()` on `executor`, then `then(result)` on the driver's thread; dropped when the driver has halted.
   template <typename Work, typename Then>
@@ -156,7 +157,8 @@ class Driver::Impl {
   // What a directive says to everybody, and what it adds for one.
   v1::Directive CommonDirective() const;
   v1::Directive DirectiveFor(const std::string& worker, v1::Directive common) const;
-  uint32_t WorkersAlive() const;
+  MemberCounts CountMembers() const;
+  uint32_t WorkersAlive() const { return static_cast<uint32_t>(CountMembers().alive); }
   absl::Status CheckSessionMessage(const v1::SessionRequest& request) const;
   void TakeEvaluations(const v1::SessionRequest& request);
   void FinishSeed(const CheckedSeed& seed, const PendingReply<v1::SeedResponse>& reply);
@@ -233,6 +235,7 @@ class Driver::Impl {
   bool finished_ = false;
 
   RunPhase reported_phase_ = RunPhase::kSeeding;
+  MemberCounts reported_members_;
   std::map<int, RoundView> reported_waiting_;  // By fragment.
   MonotonicTime next_tick_;
   absl::Duration paused_;  // In all.

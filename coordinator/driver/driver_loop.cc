@@ -89,6 +89,7 @@ void Driver::Impl::Settle() {
   }
   if (directives_stale_) {
     directives_stale_ = false;
+    ReportMembers();
     sessions_.SendIfChanged(
         [this, common = CommonDirective()](const std::string& worker) { return DirectiveFor(worker, common); });
   }
@@ -114,6 +115,14 @@ void Driver::Impl::Step(const RoundEvent& event) {
   if (machine_.phase() != reported_phase_) {
     reported_phase_ = machine_.phase();
     world_.observer->OnPhase(reported_phase_);
+  }
+}
+
+void Driver::Impl::ReportMembers() {
+  const MemberCounts counts = CountMembers();
+  if (counts != reported_members_) {
+    reported_members_ = counts;
+    world_.observer->OnMembers(counts);
   }
 }
 

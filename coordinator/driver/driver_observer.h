@@ -14,6 +14,14 @@
 
 namespace diloco {
 
+// Members by state.
+struct MemberCounts {
+  int alive = 0;
+  int lost = 0;
+  int left = 0;
+  friend bool operator==(const MemberCounts&, const MemberCounts&) = default;
+};
+
 class DriverObserver {
  public:
   virtual ~DriverObserver() = default;
@@ -21,6 +29,8 @@ class DriverObserver {
   virtual void OnWorkerJoined(const std::string& /*worker*/, bool /*returning*/) {}
   virtual void OnWorkerLost(const std::string& /*worker*/) {}
   virtual void OnWorkerLeft(const std::string& /*worker*/) {}
+  // The counts are others than those last told (none, at first), whatever the reason.
+  virtual void OnMembers(const MemberCounts&) {}
   virtual void OnProgress(const std::string& /*worker*/, const v1::WorkerProgress&) {}
   virtual void OnEvaluation(const v1::Evaluation&) {}
   virtual void OnContribution(const ContributionId&, Verdict, const std::string& /*reason*/) {}

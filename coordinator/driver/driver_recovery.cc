@@ -63,6 +63,7 @@ absl::Status Driver::Impl::Recover(RecoveredState recovered) {
   }
   reported_phase_ = machine_.phase();
   world_.observer->OnPhase(reported_phase_);
+  ReportMembers();
   return absl::OkStatus();
 }
 

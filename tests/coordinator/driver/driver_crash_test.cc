@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "tests/coordinator/driver/hand_worker.h"
 #include "tests/coordinator/driver/sim_cluster.h"
 
 namespace diloco {
@@ -105,6 +106,33 @@ TEST(DriverRecoveryTest, DescribesRoundsFromBeforeTheStart) {
   EXPECT_EQ(round->summary().state(), v1::ROUND_STATE_COMMITTED);
   EXPECT_EQ(round->summary().merged(), 4U);
   EXPECT_EQ(cluster.coordinator.Call(&Driver::GetStatus, v1::GetStatusRequest())->rounds_committed(), 3);
+}
+
+TEST(DriverRecoveryTest, RestoredMembersCountBeforeTheyAreHeard) {
+  Coordinator coordinator(RunYaml(3, 3, "fp32", "fp32"));
+  ASSERT_TRUE(coordinator.Start().ok());
+  HandWorker east(&coordinator, "east", 1);
+  HandWorker north(&coordinator, "north", 1);
+  HandWorker west(&coordinator, "west", 1);
+  for (HandWorker* worker : {&east, &north, &west}) {
+    ASSERT_TRUE(worker->Join().ok());
+  }
+  v1::SessionRequest farewell = west.Heartbeat();
+  farewell.set_leaving(true);
+  west.Send(west.OpenSession(), farewell);
+  EXPECT_EQ(coordinator.observer.members, (MemberCounts{.alive = 2, .left = 1}));
+  coordinator.Crash();
+  coordinator.observer.members = {};
+  ASSERT_TRUE(coordinator.Start().ok());
+  EXPECT_EQ(coordinator.observer.members, (MemberCounts{.alive = 2, .left = 1}));
+
+  coordinator.clock.Advance(absl::Seconds(15));
+  east.Send(east.OpenSession(), east.Heartbeat());
+  coordinator.clock.Advance(absl::Seconds(10));
+  coordinator.Pump();
+  EXPECT_EQ(coordinator.observer.members, (MemberCounts{.alive = 1, .lost = 1, .left = 1}));
+  north.Send(north.OpenSession(), north.Heartbeat());
+  EXPECT_EQ(coordinator.observer.members, (MemberCounts{.alive = 2, .left = 1}));
 }
 
 TEST(DriverRecoveryTest, KnowsTheNewestCheckpoint) {

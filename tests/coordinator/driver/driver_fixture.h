@@ -65,6 +65,7 @@ class RecordingObserver final : public DriverObserver {
  public:
   void OnPhase(RunPhase phase) override { phases.push_back(phase); }
   void OnConfigurationChanged(const Digest&, const Digest&) override { ++configuration_changes; }
+  void OnMembers(const MemberCounts& counts) override { members = counts; }
   void OnWorkerLost(const std::string& worker) override { lost.push_back(worker); }
   void OnContribution(const ContributionId&, Verdict verdict, const std::string& reason) override {
     ++verdicts[verdict];
@@ -86,6 +87,7 @@ class RecordingObserver final : public DriverObserver {
 
   std::vector<RunPhase> phases;
   int configuration_changes = 0;
+  MemberCounts members;
   std::vector<std::string> lost;
   std::map<Verdict, int> verdicts;
   std::vector<std::string> reasons;
