@@ -1,5 +1,6 @@
 #include "coordinator/service/session_stream.h"
 
+#include "coordinator/driver/shutting_down.h"
 #include "coordinator/service/checks.h"
 
 namespace diloco {
@@ -36,20 +37,30 @@ void SessionStream::OnReadDone(bool ok) {
 
 void SessionStream::Send(v1::SessionResponse response) {
   MutexLock lock(&mutex_);
-  if (ended()) return;
-  if (writing()) {
-    next_ = std::move(response);
-    return;
+  if (draining_) return;
+  next_ = std::move(response);
+  AdvanceLocked();
+}
+
+void SessionStream::Drain() {
+  MutexLock lock(&mutex_);
+  draining_ = true;
+  AdvanceLocked();
+}
+
+void SessionStream::AdvanceLocked() {
+  if (ended() || writing()) return;
+  if (next_.has_value()) {
+    written_ = *std::exchange(next_, std::nullopt);
+    WriteLocked(&written_);
+  } else if (draining_) {
+    EndLocked(ShuttingDown());
   }
-  written_ = std::move(response);
-  WriteLocked(&written_);
 }
 
 void SessionStream::OnWriteDone(bool ok) {
   MutexLock lock(&mutex_);
-  if (!WriteCameBackLocked(ok) || !next_.has_value()) return;
-  written_ = *std::exchange(next_, std::nullopt);
-  WriteLocked(&written_);
+  if (WriteCameBackLocked(ok)) AdvanceLocked();
 }
 
 void SessionStream::OnClosed() { world_->driver->CloseSession(token_); }
