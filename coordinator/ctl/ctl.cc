@@ -10,6 +10,7 @@
 
 #include "common/base/name.h"
 #include "common/base/status_macros.h"
+#include "common/command_line/examples.h"
 #include "common/command_line/usage_error.h"
 #include "common/net/host_port.h"
 #include "coordinator/ctl/plan_command.h"
@@ -86,22 +87,35 @@ absl::StatusOr<ExitCode> Dispatch(const CLI::App& app, const Options& options, c
 
 void AddCommands(CLI::App& app, Options& options) {
   CLI::App* status = app.add_subcommand("status", "The run at a glance");
+  ShowExamples(status,
+               "dilococtl status\n"
+               "dilococtl status --watch --interval 10s\n"
+               "dilococtl -o json status | jq .rounds_committed");
   status->add_flag("--watch", options.watch, "Follow the run until it has ended, then sum it up");
   status->add_option("--interval", options.interval, "Between two looks of --watch")->capture_default_str();
 
   CLI::App* round = app.add_subcommand("round", "Rounds: list, describe")->require_subcommand(1);
+  ShowExamples(round, "dilococtl round list\ndilococtl round describe 42");
   CLI::App* list = round->add_subcommand("list", "Rounds, newest first");
+  ShowExamples(list, "dilococtl round list --limit 5\ndilococtl -o json round list | jq '.rounds[].merged'");
   list->add_option("--limit", options.limit, "At most this many")->check(CLI::Range(1, 1000))->capture_default_str();
   CLI::App* describe = round->add_subcommand("describe", "One round in full, with the reason why it has not closed");
+  ShowExamples(describe, "dilococtl round describe 42\ndilococtl -o json round describe 42");
   describe->add_option("ROUND", options.round, "Number of the round")
       ->required()
       ->check(CLI::Range(int64_t{0}, INT64_MAX));
 
   CLI::App* worker = app.add_subcommand("worker", "Workers: list")->require_subcommand(1);
-  worker->add_subcommand("list", "Workers and what each reported last");
+  ShowExamples(worker, "dilococtl worker list");
+  ShowExamples(worker->add_subcommand("list", "Workers and what each reported last"),
+               "dilococtl worker list\n"
+               "dilococtl --coordinator 10.0.0.5:7070 worker list\n"
+               "dilococtl -o json worker list | jq '.workers[].progress.loss'");
 
   CLI::App* checkpoint = app.add_subcommand("checkpoint", "Checkpoints: save")->require_subcommand(1);
-  checkpoint->add_subcommand("save", "Write model.safetensors and run.yaml on the coordinator's disk");
+  ShowExamples(checkpoint, "dilococtl checkpoint save");
+  ShowExamples(checkpoint->add_subcommand("save", "Write model.safetensors and run.yaml on the coordinator's disk"),
+               "dilococtl checkpoint save\ndilococtl --timeout 5m checkpoint save");
 
   AddPlanCommand(app, options.plan);
 }
