@@ -32,8 +32,4 @@ prometheus::Histogram& OneDuration(prometheus::Registry& registry, const MetricN
   return prometheus::BuildHistogram().Name(metric.name).Help(metric.help).Register(registry).Add({}, DurationBuckets());
 }
 
-void RegisterBuildInfo(prometheus::Registry& registry) {
-  GaugeFamily(registry, kBuildInfo).Add({{"version", DILOCO_VERSION}}).Set(1);
-}
-
 }  // namespace diloco

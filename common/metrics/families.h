@@ -19,7 +19,7 @@ prometheus::Gauge& OneGauge(prometheus::Registry& registry, const MetricName& me
 // Buckets 1 ms * 2^k, the last 1048.576 s.
 prometheus::Histogram& OneDuration(prometheus::Registry& registry, const MetricName& metric);
 
-// kBuildInfo, with the project's version.
+// kBuildInfo, with the project's version and the commit that was configured; `unknown` outside of a git checkout.
 void RegisterBuildInfo(prometheus::Registry& registry);
 
 }  // namespace diloco

@@ -10,7 +10,8 @@ struct MetricName {
 };
 
 // ---- Both programs ----
-inline constexpr MetricName kBuildInfo = {"diloco_build_info", "1, labelled with the version of the program"};
+inline constexpr MetricName kBuildInfo = {"diloco_build_info",
+                                          "1, labelled with the version and the commit of the program"};
 
 // ---- Coordinator: the run and its members ----
 inline constexpr MetricName kRunPhase = {"diloco_run_phase", "1 for the phase that the run is in, 0 for the others"};

@@ -35,7 +35,9 @@ TEST(CoordinatorMetricsTest, EverySeriesStartsAtZero) {
         "diloco_round_duration_seconds_count 0"}) {
     EXPECT_THAT(scrape, HasSubstr(line));
   }
-  EXPECT_THAT(scrape, HasSubstr("diloco_build_info{version=\"" DILOCO_VERSION "\"} 1"));
+  EXPECT_THAT(scrape,
+              testing::ContainsRegex("diloco_build_info\\{commit=\"([0-9a-f]{12,}|unknown)\",version=\"" DILOCO_VERSION
+                                     "\"\\} 1\n"));
 }
 
 TEST(CoordinatorMetricsTest, ASeriesOfAWorkerLivesAsLongAsItsMembership) {
