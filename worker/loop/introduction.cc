@@ -14,14 +14,9 @@
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status.h"
+#include "worker/sync/exchange.h"
 
 namespace diloco {
-namespace {
-
-// How late an interrupt is noticed in a wait.
-constexpr absl::Duration kWaitSlice = absl::Milliseconds(100);
-
-}  // namespace
 
 bool IsTransient(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status); }
 

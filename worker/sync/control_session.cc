@@ -15,9 +15,6 @@
 namespace diloco {
 namespace {
 
-// How late an interrupt is noticed in a wait.
-constexpr absl::Duration kWaitSlice = absl::Milliseconds(100);
-
 absl::Duration FromProto(const google::protobuf::Duration& duration) {
   return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }

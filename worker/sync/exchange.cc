@@ -8,12 +8,6 @@
 #include "common/base/status_macros.h"
 
 namespace diloco {
-namespace {
-
-// How late an interrupt is noticed in a wait.
-constexpr absl::Duration kWaitSlice = absl::Milliseconds(100);
-
-}  // namespace
 
 int64_t StagedBoundary::version() const {
   int64_t oldest = published;

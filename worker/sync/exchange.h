@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
@@ -21,6 +22,9 @@ namespace diloco {
 
 // In place of a round: training has not begun, and what is staged is the consensus itself.
 inline constexpr int64_t kBeforeTraining = -1;
+
+// How late an interrupt is noticed in a wait.
+inline constexpr absl::Duration kWaitSlice = absl::Milliseconds(100);
 
 // Everything that the boundary of `round` needs.
 struct StagedBoundary {
