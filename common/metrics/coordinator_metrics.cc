@@ -73,7 +73,10 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const LabelValues& va
   round_newest_committed.Set(-1);
   evaluation_version.Set(-1);
   snapshot_version.Set(-1);
-  for (const std::string& method : methods_) calls_->Add({{"method", method}, {"code", "OK"}});
+  for (const std::string& method : methods_) {
+    calls_->Add({{"method", method}, {"code", "OK"}});
+    call_durations_.push_back(&OneDuration(registry, kCallDuration, {{"method", method}}));
+  }
 }
 
 void CoordinatorMetrics::SetWorker(const std::string& worker, const v1::WorkerProgress& progress, double now_seconds) {
@@ -99,9 +102,10 @@ void CoordinatorMetrics::RemoveWorker(const std::string& worker) {
   worker_series_.erase(entry);
 }
 
-void CoordinatorMetrics::CountCall(size_t method, absl::StatusCode code) {
+void CoordinatorMetrics::CountCall(size_t method, absl::StatusCode code, absl::Duration took) {
   DILOCO_CHECK(method < methods_.size());
   calls_->Add({{"method", methods_[method]}, {"code", absl::StatusCodeToString(code)}}).Increment();
+  call_durations_[method]->Observe(absl::ToDoubleSeconds(took));
 }
 
 }  // namespace diloco

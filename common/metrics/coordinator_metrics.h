@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 
 #include "common/metrics/families.h"
@@ -63,12 +64,14 @@ struct CoordinatorMetrics {
 
   // ---- Calls ----
   std::vector<prometheus::Gauge*> calls_open;  // By index of `methods`.
-  void CountCall(size_t method, absl::StatusCode code);
+  // A call that ended `took` after its start. `method`: index of `methods`.
+  void CountCall(size_t method, absl::StatusCode code, absl::Duration took);
 
  private:
   static constexpr size_t kWorkerGauges = 7;
   const std::vector<std::string> methods_;
   prometheus::Family<prometheus::Counter>* calls_;
+  std::vector<prometheus::Histogram*> call_durations_;  // By index of `methods`.
   const std::array<prometheus::Family<prometheus::Gauge>*, kWorkerGauges> worker_families_;
   std::map<std::string, std::array<prometheus::Gauge*, kWorkerGauges>> worker_series_;
 };

@@ -28,8 +28,13 @@ prometheus::Gauge& OneGauge(prometheus::Registry& registry, const MetricName& me
   return GaugeFamily(registry, metric).Add({});
 }
 
-prometheus::Histogram& OneDuration(prometheus::Registry& registry, const MetricName& metric) {
-  return prometheus::BuildHistogram().Name(metric.name).Help(metric.help).Register(registry).Add({}, DurationBuckets());
+prometheus::Histogram& OneDuration(prometheus::Registry& registry, const MetricName& metric,
+                                   const prometheus::Labels& labels) {
+  return prometheus::BuildHistogram()
+      .Name(metric.name)
+      .Help(metric.help)
+      .Register(registry)
+      .Add(labels, DurationBuckets());
 }
 
 }  // namespace diloco

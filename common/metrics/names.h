@@ -65,6 +65,8 @@ inline constexpr MetricName kCheckpoints = {"diloco_checkpoints_total", "Checkpo
 
 // ---- Coordinator: calls ----
 inline constexpr MetricName kCalls = {"diloco_rpc_server_handled_total", "Calls that ended, by method and code"};
+inline constexpr MetricName kCallDuration = {"diloco_rpc_server_handling_seconds",
+                                             "Time from start to end of a call, by method; of a stream, its life"};
 inline constexpr MetricName kCallsOpen = {"diloco_rpc_server_open", "Calls that are open, by method"};
 
 // ---- Worker ----

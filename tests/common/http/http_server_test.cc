@@ -58,7 +58,7 @@ TEST(HttpServerTest, PromtoolAcceptsTheScrapesOfBothPrograms) {
   prometheus::Registry coordinator;
   CoordinatorMetrics coordinator_metrics(coordinator, {kNames, kNames, kNames});
   coordinator_metrics.SetWorker("east", {}, 1);
-  coordinator_metrics.CountCall(0, absl::StatusCode::kAborted);
+  coordinator_metrics.CountCall(0, absl::StatusCode::kAborted, absl::Seconds(1));
   prometheus::Registry worker;
   WorkerMetrics worker_metrics(worker);
   worker_metrics.Report({});

@@ -60,12 +60,17 @@ TEST(CoordinatorMetricsTest, ASeriesOfAWorkerLivesAsLongAsItsMembership) {
   EXPECT_THAT(scrape, HasSubstr("worker=\"west\""));
 }
 
-TEST(CoordinatorMetricsTest, CountsCallsByMethodAndCode) {
+TEST(CoordinatorMetricsTest, CountsCallsByMethodAndCodeAndTimesThem) {
   prometheus::Registry registry;
   CoordinatorMetrics metrics(registry, kLabels);
-  metrics.CountCall(1, absl::StatusCode::kAborted);
-  metrics.CountCall(1, absl::StatusCode::kAborted);
-  EXPECT_THAT(Scrape(registry), HasSubstr("diloco_rpc_server_handled_total{code=\"ABORTED\",method=\"Upload\"} 2"));
+  metrics.CountCall(1, absl::StatusCode::kAborted, absl::Milliseconds(1500));
+  metrics.CountCall(1, absl::StatusCode::kAborted, absl::Milliseconds(1500));
+  const std::string scrape = Scrape(registry);
+  EXPECT_THAT(scrape, HasSubstr("diloco_rpc_server_handled_total{code=\"ABORTED\",method=\"Upload\"} 2"));
+  EXPECT_THAT(scrape, HasSubstr("diloco_rpc_server_handling_seconds_sum{method=\"Upload\"} 3"));
+  EXPECT_THAT(scrape, HasSubstr("diloco_rpc_server_handling_seconds_bucket{method=\"Upload\",le=\"1.024\"} 0"));
+  EXPECT_THAT(scrape, HasSubstr("diloco_rpc_server_handling_seconds_bucket{method=\"Upload\",le=\"2.048\"} 2"));
+  EXPECT_THAT(scrape, HasSubstr("diloco_rpc_server_handling_seconds_count{method=\"Join\"} 0"));
 }
 
 TEST(WorkerMetricsTest, CountersFollowTheTotalsOfTheReport) {

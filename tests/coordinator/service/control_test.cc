@@ -164,6 +164,8 @@ TEST_F(ControlTest, AnswersAdministratorsAndCountsTheirCalls) {
   EXPECT_THAT(scrape, HasSubstr("diloco_rpc_server_handled_total{code=\"NOT_FOUND\",method=\"GetStatus\"} 1"));
   EXPECT_THAT(scrape, HasSubstr("diloco_rpc_server_handled_total{code=\"OK\",method=\"Seed\"} 1"));
   EXPECT_THAT(scrape, HasSubstr("diloco_rpc_server_open{method=\"Seed\"} 0"));
+  EXPECT_THAT(scrape, HasSubstr("diloco_rpc_server_handling_seconds_count{method=\"Seed\"} 1"));
+  EXPECT_THAT(scrape, HasSubstr("diloco_rpc_server_handling_seconds_count{method=\"GetStatus\"} 2"));
 }
 
 }  // namespace
