@@ -141,7 +141,7 @@ void Driver::Impl::StartCheckpoint() {
                   .arrays = work.arrays.get(),
                   .version = run_->keeper.version()};
   Submit(
-      world_.disk,
+      world_.pool,  // Not the store's: no commit waits for it.
       [work, files = world_.files, folder = options_.checkpoint_folder] {
         return WriteCheckpoint(files, folder, work.content);
       },

@@ -241,6 +241,14 @@ TEST(DriverRunTest, SavesACheckpointOnDemand) {
   EXPECT_EQ(again->path(), saved->path());
   EXPECT_EQ(std::filesystem::last_write_time(file), written);
 
+  Answer<v1::SaveCheckpointResponse> third;
+  cluster.coordinator.driver->SaveCheckpoint(v1::SaveCheckpointRequest(), Into(&third));
+  cluster.coordinator.PumpDriver();
+  EXPECT_EQ(cluster.coordinator.pool.size(), 1U);
+  EXPECT_EQ(cluster.coordinator.disk.size(), 0U) << "commits would wait for it";
+  cluster.coordinator.Pump();
+  EXPECT_TRUE((*third)->ok());
+
   const auto reader = SafetensorsReader::Open(file);
   ASSERT_TRUE(reader.ok());
   std::vector<float> values(5);
