@@ -16,7 +16,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "fp32 and bf16 are copied as they lie in memory");
 
-void EncodeFp32(absl::Span<const float> values, absl::Span<char> out) {
+void EncodeFp32(absl::Span<const float> values, Rounding, absl::Span<char> out) {
   DILOCO_CHECK(out.size() == values.size() * sizeof(float));
   std::copy_n(reinterpret_cast<const char*>(values.data()), out.size(), out.data());
 }

@@ -22,6 +22,7 @@
 #include "absl/types/span.h"
 
 #include "common/codec/codec_format.h"
+#include "common/codec/rounding.h"
 
 namespace diloco {
 
@@ -34,8 +35,8 @@ struct Codec {
   int code_bits;
 
   // Encodes values [n] into out [encoded_bytes(n)]. A block (or element) that is not finite gets the "not finite"
-  // code, or the NaN or Inf itself for fp32 and bf16.
-  void (*encode)(absl::Span<const float> values, absl::Span<char> out);
+  // code, or the NaN or Inf itself for fp32 and bf16. fp32 is exact and rounds nothing.
+  void (*encode)(absl::Span<const float> values, Rounding rounding, absl::Span<char> out);
 
   // Decodes into out [n]; encoded.size() == encoded_bytes(n). Never reads or writes outside; any bytes are accepted:
   // "not finite" and unknown codes decode to NaN.

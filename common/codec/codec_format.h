@@ -32,11 +32,18 @@
 // odd power of sqrt(2), so there are no ties. Magnitudes below 2^-6.5 * scale become zero. The ratio of a decoded value
 // to its element is between 1/sqrt(2) and sqrt(2), but for amax >= 2^127.5, where it is above 1/2.
 //
+// Stochastic rounding. The rules above are those of rounding to nearest. With Rounding::stochastic only the scale and
+// the choice of a magnitude differ: the scale is the smallest power of two with which amax is at most the largest
+// magnitude, and an element of magnitude x, lo <= x < hi for neighbouring magnitudes (zero is one of them, and the
+// space is linear for e3m0 as well), becomes hi if RoundingBits(key, index) < floor(2^31 * (x - lo) / (hi - lo)), and
+// else lo. So nothing is clipped, and the expected decoded value is the element, to 2^-31 * (hi - lo), but for elements
+// that count as zero and for amax above the largest magnitude of max_scale, where magnitudes stop.
+//
 // Any unknown byte or code decodes to NaN. NaN is always 0x7FC00000.
 //
 // bf16, for completeness: bits(x) + 0x7FFF + bit 16 of bits(x), upper half: nearest even, denormals included. A finite
 // value stays finite: what would round to infinity becomes the largest finite bf16, of the same sign. A NaN keeps its
-// upper half and becomes quiet, Inf is kept.
+// upper half and becomes quiet, Inf is kept. Stochastic rounding as above, between neighbouring bf16 numbers.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +63,8 @@ inline constexpr uint32_t kNanBits = 0x7FC00000;
 inline constexpr uint32_t kMaxBf16 = 0x7F7F;  // Largest finite.
 inline constexpr uint32_t kQuietBf16 = 0x0040;
 inline constexpr int kMantissaBits = 23;
+// Bits of a random number: RoundingBits.
+inline constexpr int kRandomBits = 31;
 
 // Adding this to the bit pattern of a magnitude carries into the exponent if and only if its significand is above
 // sqrt(2): 0x3FB504F3 is the largest float32 below sqrt(2).
@@ -76,44 +85,59 @@ inline constexpr float kFp8Step = 0x1p-9F;  // Between numbers up to there.
 
 struct BlockFormat {
   int code_bits;
-  uint32_t amax_rounding;
+  uint32_t amax_rounding;             // To nearest.
+  uint32_t stochastic_amax_rounding;  // Up, to what the largest code stands for.
   int scale_shift;
   int min_scale;
   int max_scale;
   int max_code;
 };
 
-// 464 = 2^8 * (1 + 0x680000 / 2^23). The smallest magnitude, 2^-9 * scale, has exponent s - 9 >= 1, and 448 * 2^119 is
-// finite.
+// 464 = 2^8 * (1 + 0x680000 / 2^23), 448 = 2^8 * (1 + 0x600000 / 2^23). The smallest magnitude, 2^-9 * scale, has
+// exponent s - 9 >= 1, and 448 * 2^119 is finite.
 inline constexpr BlockFormat kFp8Format = {.code_bits = 8,
                                            .amax_rounding = 0x180000,
+                                           .stochastic_amax_rounding = 0x1FFFFF,
                                            .scale_shift = 8,
                                            .min_scale = 10,
                                            .max_scale = 246,
                                            .max_code = kFp8MaxCode};
-// 127.5 = 2^6 * (1 + 0x7F0000 / 2^23): a significand from there on needs the next scale. 127 * 2^121 is finite.
-inline constexpr BlockFormat kInt8Format = {
-    .code_bits = 8, .amax_rounding = 0x010000, .scale_shift = 6, .min_scale = 1, .max_scale = 248, .max_code = 127};
-// 7.5 = 2^2 * (1 + 0x700000 / 2^23). 7 * 2^125 is finite.
-inline constexpr BlockFormat kInt4Format = {
-    .code_bits = 4, .amax_rounding = 0x100000, .scale_shift = 2, .min_scale = 1, .max_scale = 252, .max_code = 7};
+// 127.5 = 2^6 * (1 + 0x7F0000 / 2^23): a significand from there on needs the next scale; with stochastic rounding one
+// above 127 = 2^6 * (1 + 0x7E0000 / 2^23). 127 * 2^121 is finite.
+inline constexpr BlockFormat kInt8Format = {.code_bits = 8,
+                                            .amax_rounding = 0x010000,
+                                            .stochastic_amax_rounding = 0x01FFFF,
+                                            .scale_shift = 6,
+                                            .min_scale = 1,
+                                            .max_scale = 248,
+                                            .max_code = 127};
+// 7.5 = 2^2 * (1 + 0x700000 / 2^23), 7 = 2^2 * (1 + 0x600000 / 2^23). 7 * 2^125 is finite.
+inline constexpr BlockFormat kInt4Format = {.code_bits = 4,
+                                            .amax_rounding = 0x100000,
+                                            .stochastic_amax_rounding = 0x1FFFFF,
+                                            .scale_shift = 2,
+                                            .min_scale = 1,
+                                            .max_scale = 252,
+                                            .max_code = 7};
 // The smallest magnitude, 2^-6 * scale, has exponent s - 6 >= 1.
 inline constexpr BlockFormat kE3m0Format = {.code_bits = 4,
                                             .amax_rounding = kLogRounding,
+                                            .stochastic_amax_rounding = 0x7FFFFF,
                                             .scale_shift = 0,
                                             .min_scale = 7,
                                             .max_scale = 254,
                                             .max_code = kE3m0MaxCode};
 
 // Scale byte of a block whose largest magnitude has this bit pattern (sign bit clear).
-constexpr uint8_t ScaleByte(const BlockFormat& format, uint32_t amax_bits) {
+constexpr uint8_t ScaleByte(const BlockFormat& format, bool stochastic, uint32_t amax_bits) {
   if (amax_bits < kSmallestNormalBits) {
     return kScaleAllZero;
   }
   if (amax_bits >= kInfinityBits) {
     return kScaleNotFinite;
   }
-  const int scale = static_cast<int>((amax_bits + format.amax_rounding) >> kMantissaBits) - format.scale_shift;
+  const uint32_t rounding = stochastic ? format.stochastic_amax_rounding : format.amax_rounding;
+  const int scale = static_cast<int>((amax_bits + rounding) >> kMantissaBits) - format.scale_shift;
   return static_cast<uint8_t>(scale < format.min_scale   ? format.min_scale
                               : scale > format.max_scale ? format.max_scale
                                                          : scale);

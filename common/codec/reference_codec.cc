@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 
 #include "common/base/check.h"
 #include "common/codec/codec_format.h"
@@ -11,19 +12,47 @@
 namespace diloco::reference {
 namespace {
 
-// Codes are held in an int: [-max_code, max_code] for int8 and int4, the bits themselves for fp8 and e3m0.
-using EncodeElement = int (*)(float value, uint8_t scale);
+// Codes are held in an int: [-max_code, max_code] for int8 and int4, the bits themselves for fp8 and e3m0. `random` is
+// absent when rounding to nearest.
+using Random = std::optional<uint32_t>;
+using EncodeElement = int (*)(float value, uint8_t scale, Random random);
 using DecodeElement = float (*)(int code, uint8_t scale);
 
 uint32_t MagnitudeBits(float value) { return std::bit_cast<uint32_t>(value) & kMagnitudeMask; }
 
+// `below`, or the code after it if the random number is under a threshold of kRandomBits bits.
+int RoundUp(int below, uint32_t threshold, uint32_t random) { return random < threshold ? below + 1 : below; }
+
+// `steps` >= 0, rounded to an integer.
+int RoundSteps(float steps, Random random) {
+  if (!random) {
+    return static_cast<int>(std::nearbyint(steps));
+  }
+  const int below = static_cast<int>(steps);
+  const float fraction = steps - static_cast<float>(below);
+  return RoundUp(below, static_cast<uint32_t>(fraction * static_cast<float>(1u << kRandomBits)), *random);
+}
+
+// Drops bits of a bit pattern.
+int RoundBits(uint32_t bits, int dropped, Random random) {
+  const int below = static_cast<int>(bits >> dropped);
+  const uint32_t rest = bits & ((1u << dropped) - 1);
+  if (!random) {
+    const uint32_t half = 1u << (dropped - 1);
+    return rest > half || (rest == half && below % 2 == 1) ? below + 1 : below;
+  }
+  return RoundUp(below, rest << (kRandomBits - dropped), *random);
+}
+
 template <const BlockFormat& kFormat>
-int EncodeInteger(float value, uint8_t scale) {
-  if (MagnitudeBits(value) < kSmallestNormalBits) {
+int EncodeInteger(float value, uint8_t scale, Random random) {
+  const uint32_t magnitude = MagnitudeBits(value);
+  if (magnitude < kSmallestNormalBits) {
     return 0;
   }
-  const float scaled = value * std::bit_cast<float>(InverseScaleBits(scale));
-  return std::clamp(static_cast<int>(std::nearbyint(scaled)), -kFormat.max_code, kFormat.max_code);
+  const float steps = std::bit_cast<float>(magnitude) * std::bit_cast<float>(InverseScaleBits(scale));
+  const int code = std::min(RoundSteps(steps, random), kFormat.max_code);
+  return std::signbit(value) ? -code : code;
 }
 
 template <const BlockFormat& kFormat>
@@ -34,20 +63,16 @@ float DecodeInteger(int code, uint8_t scale) {
   return static_cast<float>(code) * std::bit_cast<float>(ScaleBits(scale));
 }
 
-int EncodeFloat8(float value, uint8_t scale) {
+int EncodeFloat8(float value, uint8_t scale, Random random) {
   const uint32_t magnitude = MagnitudeBits(value);
   if (magnitude < kSmallestNormalBits) {
     return 0;
   }
   const float number = std::bit_cast<float>(magnitude) * std::bit_cast<float>(InverseScaleBits(scale));
-  int code = 0;
-  if (number < kFp8SmallestNormal) {
-    code = static_cast<int>(std::nearbyint(number / kFp8Step));
-  } else {
-    const uint32_t bits = std::bit_cast<uint32_t>(number);
-    const uint32_t half = (1u << (kFp8DroppedBits - 1)) - 1 + (bits >> kFp8DroppedBits & 1);
-    code = std::min(static_cast<int>((bits + half) >> kFp8DroppedBits) - kFp8Rebase, kFp8MaxCode);
-  }
+  const int code =
+      number < kFp8SmallestNormal
+          ? RoundSteps(number / kFp8Step, random)
+          : std::min(RoundBits(std::bit_cast<uint32_t>(number), kFp8DroppedBits, random) - kFp8Rebase, kFp8MaxCode);
   return code > 0 && std::signbit(value) ? code | kFp8Sign : code;
 }
 
@@ -63,13 +88,22 @@ float DecodeFloat8(int code, uint8_t scale) {
   return (code & kFp8Sign) != 0 ? -value : value;
 }
 
-int EncodeExponent(float value, uint8_t scale) {
+int EncodeExponent(float value, uint8_t scale, Random random) {
   const uint32_t magnitude = MagnitudeBits(value);
   if (magnitude < kSmallestNormalBits) {
     return 0;
   }
-  const int exponent = static_cast<int>((magnitude + kLogRounding) >> kMantissaBits);
-  const int k = std::clamp(exponent - scale + kE3m0MaxCode, 0, kE3m0MaxCode);
+  const int smallest = scale - kE3m0MaxCode + 1;  // Exponent of code 1.
+  int k = 0;
+  if (!random) {
+    k = std::max(static_cast<int>((magnitude + kLogRounding) >> kMantissaBits) - smallest + 1, 0);
+  } else if (static_cast<int>(magnitude >> kMantissaBits) >= smallest) {
+    k = RoundBits(magnitude, kMantissaBits, random) - smallest + 1;
+  } else {
+    const float inverse = std::bit_cast<float>(InverseScaleBits(static_cast<uint8_t>(smallest)));
+    k = RoundSteps(std::bit_cast<float>(magnitude) * inverse, random);
+  }
+  k = std::min(k, kE3m0MaxCode);
   return k > 0 && std::signbit(value) ? k | kE3m0Sign : k;
 }
 
@@ -85,13 +119,18 @@ float DecodeExponent(int code, uint8_t scale) {
   return (code & kE3m0Sign) != 0 ? -magnitude : magnitude;
 }
 
+Random RandomAt(Rounding rounding, size_t i) {
+  return rounding.stochastic ? Random(RoundingBits(rounding.key, rounding.first_index + i)) : std::nullopt;
+}
+
 size_t EncodedBytes(const BlockFormat& format, size_t elements) {
   const size_t blocks = (elements + kCodecBlock - 1) / kCodecBlock;
   return blocks + (elements * static_cast<size_t>(format.code_bits) + 7) / 8;
 }
 
 template <const BlockFormat& kFormat>
-void Encode(absl::Span<const float> values, absl::Span<char> out, EncodeElement encode_element) {
+void Encode(absl::Span<const float> values, Rounding rounding, absl::Span<char> out, EncodeElement encode_element) {
+  DILOCO_CHECK(rounding.first_index % kCodecBlock == 0);
   DILOCO_CHECK(out.size() == EncodedBytes(kFormat, values.size()));
   std::fill(out.begin(), out.end(), '\0');
   char* to = out.data();
@@ -101,10 +140,10 @@ void Encode(absl::Span<const float> values, absl::Span<char> out, EncodeElement 
     for (const float value : block) {
       amax_bits = std::max(amax_bits, MagnitudeBits(value));
     }
-    const uint8_t scale = ScaleByte(kFormat, amax_bits);
+    const uint8_t scale = ScaleByte(kFormat, rounding.stochastic, amax_bits);
     *to++ = static_cast<char>(scale);
     for (size_t i = 0; i < block.size() && IsKnownScale(kFormat, scale); ++i) {
-      const int code = encode_element(block[i], scale);
+      const int code = encode_element(block[i], scale, RandomAt(rounding, first + i));
       if (kFormat.code_bits == 8) {
         to[i] = static_cast<char>(code);
       } else {
@@ -141,13 +180,14 @@ void Decode(std::string_view encoded, absl::Span<float> out, DecodeElement decod
 
 }  // namespace
 
-void EncodeBf16(absl::Span<const float> values, absl::Span<char> out) {
+void EncodeBf16(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
+  DILOCO_CHECK(rounding.first_index % kCodecBlock == 0);
   DILOCO_CHECK(out.size() == 2 * values.size());
   for (size_t i = 0; i < values.size(); ++i) {
     const uint32_t bits = std::bit_cast<uint32_t>(values[i]);
     const uint32_t magnitude = bits & kMagnitudeMask;
     const uint32_t sign = bits >> 16 & 0x8000;
-    uint32_t half = std::min((magnitude + 0x7FFF + (magnitude >> 16 & 1)) >> 16, kMaxBf16);
+    uint32_t half = std::min(static_cast<uint32_t>(RoundBits(magnitude, 16, RandomAt(rounding, i))), kMaxBf16);
     if (magnitude == kInfinityBits) {
       half = kInfinityBits >> 16;
     } else if (magnitude > kInfinityBits) {
@@ -167,15 +207,17 @@ void DecodeBf16(std::string_view encoded, absl::Span<float> out) {
   }
 }
 
-void EncodeFp8(absl::Span<const float> values, absl::Span<char> out) { Encode<kFp8Format>(values, out, EncodeFloat8); }
-void EncodeInt8(absl::Span<const float> values, absl::Span<char> out) {
-  Encode<kInt8Format>(values, out, EncodeInteger<kInt8Format>);
+void EncodeFp8(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
+  Encode<kFp8Format>(values, rounding, out, EncodeFloat8);
 }
-void EncodeInt4(absl::Span<const float> values, absl::Span<char> out) {
-  Encode<kInt4Format>(values, out, EncodeInteger<kInt4Format>);
+void EncodeInt8(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
+  Encode<kInt8Format>(values, rounding, out, EncodeInteger<kInt8Format>);
 }
-void EncodeE3m0(absl::Span<const float> values, absl::Span<char> out) {
-  Encode<kE3m0Format>(values, out, EncodeExponent);
+void EncodeInt4(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
+  Encode<kInt4Format>(values, rounding, out, EncodeInteger<kInt4Format>);
+}
+void EncodeE3m0(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
+  Encode<kE3m0Format>(values, rounding, out, EncodeExponent);
 }
 
 void DecodeFp8(std::string_view encoded, absl::Span<float> out) { Decode<kFp8Format>(encoded, out, DecodeFloat8, 0); }

@@ -6,13 +6,15 @@
 
 #include "absl/types/span.h"
 
+#include "common/codec/rounding.h"
+
 namespace diloco::reference {
 
-void EncodeBf16(absl::Span<const float> values, absl::Span<char> out);
-void EncodeFp8(absl::Span<const float> values, absl::Span<char> out);
-void EncodeInt8(absl::Span<const float> values, absl::Span<char> out);
-void EncodeInt4(absl::Span<const float> values, absl::Span<char> out);
-void EncodeE3m0(absl::Span<const float> values, absl::Span<char> out);
+void EncodeBf16(absl::Span<const float> values, Rounding rounding, absl::Span<char> out);
+void EncodeFp8(absl::Span<const float> values, Rounding rounding, absl::Span<char> out);
+void EncodeInt8(absl::Span<const float> values, Rounding rounding, absl::Span<char> out);
+void EncodeInt4(absl::Span<const float> values, Rounding rounding, absl::Span<char> out);
+void EncodeE3m0(absl::Span<const float> values, Rounding rounding, absl::Span<char> out);
 
 void DecodeBf16(std::string_view encoded, absl::Span<float> out);
 void DecodeFp8(std::string_view encoded, absl::Span<float> out);

@@ -14,120 +14,13 @@
 #define HWY_TARGET_INCLUDE "common/codec/simd_codec.cc"
 #include "hwy/foreach_target.h"
 // Must follow foreach_target.h.
+#include "common/codec/simd_kernels-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace diloco::simd {
 namespace HWY_NAMESPACE {
 namespace {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-// At most 16 floats a vector, so that whole vectors make up a block.
-using FloatTag = hn::CappedTag<float, 16>;
-using IntTag = hn::RebindToSigned<FloatTag>;
-using CodeTag = hn::Rebind<int8_t, FloatTag>;
-using HalfTag = hn::Rebind<uint16_t, FloatTag>;
-using PackedTag = hn::CappedTag<uint8_t, kCodecBlock / 2>;
-using Floats = hn::Vec<FloatTag>;
-using Ints = hn::Vec<IntTag>;
-
-constexpr int32_t kMagnitude = static_cast<int32_t>(kMagnitudeMask);
-constexpr int32_t kInfinity = static_cast<int32_t>(kInfinityBits);
-constexpr int32_t kNan = static_cast<int32_t>(kNanBits);
-constexpr int32_t kSmallestNormal = static_cast<int32_t>(kSmallestNormalBits);
-
-// A codec's element rules on a vector: Encode gives codes, Decode takes codes as stored, each in an int32.
-template <const BlockFormat& kBlockFormat>
-struct IntegerKernel {
-  static constexpr const BlockFormat& kFormat = kBlockFormat;
-
-  HWY_INLINE static Ints Encode(Ints bits, uint8_t scale) {
-    const FloatTag df;
-    const IntTag di;
-    const auto is_denormal = hn::Lt(hn::And(bits, hn::Set(di, kMagnitude)), hn::Set(di, kSmallestNormal));
-    const Floats values = hn::BitCast(df, hn::IfThenZeroElse(is_denormal, bits));
-    const Floats inverse_scale = hn::Set(df, std::bit_cast<float>(InverseScaleBits(scale)));
-    const Ints codes = hn::NearestInt(hn::Mul(values, inverse_scale));
-    return hn::Max(hn::Min(codes, hn::Set(di, kFormat.max_code)), hn::Set(di, -kFormat.max_code));
-  }
-
-  HWY_INLINE static Ints Decode(Ints codes, uint8_t scale) {
-    const FloatTag df;
-    const IntTag di;
-    if constexpr (kFormat.code_bits == 4) {
-      const Ints sign_bit = hn::Set(di, 8);
-      codes = hn::Sub(hn::Xor(codes, sign_bit), sign_bit);
-    }
-    const Floats values = hn::Mul(hn::ConvertTo(df, codes), hn::Set(df, std::bit_cast<float>(ScaleBits(scale))));
-    const auto is_unknown = hn::Lt(codes, hn::Set(di, -kFormat.max_code));
-    return hn::IfThenElse(is_unknown, hn::Set(di, kNan), hn::BitCast(di, values));
-  }
-};
-
-struct Float8Kernel {
-  static constexpr const BlockFormat& kFormat = kFp8Format;
-
-  HWY_INLINE static Ints Encode(Ints bits, uint8_t scale) {
-    const FloatTag df;
-    const IntTag di;
-    const Ints magnitudes = hn::And(bits, hn::Set(di, kMagnitude));
-    const auto is_denormal = hn::Lt(magnitudes, hn::Set(di, kSmallestNormal));
-    const Floats inverse_scale = hn::Set(df, std::bit_cast<float>(InverseScaleBits(scale)));
-    const Floats numbers = hn::Mul(hn::BitCast(df, hn::IfThenZeroElse(is_denormal, magnitudes)), inverse_scale);
-    const Ints small = hn::NearestInt(hn::Mul(numbers, hn::Set(df, 1 / kFp8Step)));
-    const Ints number_bits = hn::BitCast(di, numbers);
-    const Ints odd = hn::And(hn::ShiftRight<kFp8DroppedBits>(number_bits), hn::Set(di, 1));
-    const Ints half = hn::Add(odd, hn::Set(di, (1 << (kFp8DroppedBits - 1)) - 1));
-    const Ints normal = hn::Sub(hn::ShiftRight<kFp8DroppedBits>(hn::Add(number_bits, half)), hn::Set(di, kFp8Rebase));
-    const auto is_small = hn::RebindMask(di, hn::Lt(numbers, hn::Set(df, kFp8SmallestNormal)));
-    const Ints codes = hn::Min(hn::IfThenElse(is_small, small, normal), hn::Set(di, kFp8MaxCode));
-    // As a signed byte, which the code is stored through.
-    const Ints sign = hn::And(hn::ShiftRight<24>(bits), hn::Set(di, -kFp8Sign));
-    return hn::IfThenZeroElse(hn::Eq(codes, hn::Zero(di)), hn::Or(codes, sign));
-  }
-
-  HWY_INLINE static Ints Decode(Ints codes, uint8_t scale) {
-    const FloatTag df;
-    const IntTag di;
-    const Ints magnitudes = hn::And(codes, hn::Set(di, 0x7F));
-    const Floats small = hn::Mul(hn::ConvertTo(df, magnitudes), hn::Set(df, kFp8Step));
-    const Ints normal = hn::ShiftLeft<kFp8DroppedBits>(hn::Add(magnitudes, hn::Set(di, kFp8Rebase)));
-    const auto is_small = hn::RebindMask(df, hn::Lt(magnitudes, hn::Set(di, 1 << kFp8MantissaBits)));
-    const Floats numbers = hn::IfThenElse(is_small, small, hn::BitCast(df, normal));
-    const Ints values = hn::BitCast(di, hn::Mul(numbers, hn::Set(df, std::bit_cast<float>(ScaleBits(scale)))));
-    const Ints sign = hn::ShiftLeft<24>(hn::And(codes, hn::Set(di, kFp8Sign)));
-    const auto is_unknown = hn::Or(hn::Gt(magnitudes, hn::Set(di, kFp8MaxCode)), hn::Eq(codes, hn::Set(di, -kFp8Sign)));
-    return hn::IfThenElse(is_unknown, hn::Set(di, kNan), hn::Or(values, sign));
-  }
-};
-
-struct ExponentKernel {
-  static constexpr const BlockFormat& kFormat = kE3m0Format;
-
-  HWY_INLINE static Ints Encode(Ints bits, uint8_t scale) {
-    const IntTag di;
-    const Ints zero = hn::Zero(di);
-    const Ints magnitudes = hn::And(bits, hn::Set(di, kMagnitude));
-    const Ints exponents =
-        hn::ShiftRight<kMantissaBits>(hn::Add(magnitudes, hn::Set(di, static_cast<int32_t>(kLogRounding))));
-    const Ints offsets = hn::Sub(exponents, hn::Set(di, scale - kE3m0MaxCode));
-    const Ints k = hn::Max(hn::Min(offsets, hn::Set(di, kE3m0MaxCode)), zero);
-    const Ints sign = hn::And(hn::ShiftRight<28>(bits), hn::Set(di, kE3m0Sign));
-    const auto is_zero = hn::Or(hn::Lt(magnitudes, hn::Set(di, kSmallestNormal)), hn::Eq(k, zero));
-    return hn::IfThenZeroElse(is_zero, hn::Or(k, sign));
-  }
-
-  HWY_INLINE static Ints Decode(Ints codes, uint8_t scale) {
-    const IntTag di;
-    const Ints sign_bit = hn::Set(di, kE3m0Sign);
-    const Ints k = hn::And(codes, hn::Set(di, kE3m0MaxCode));
-    const Ints magnitudes = hn::ShiftLeft<kMantissaBits>(hn::Add(k, hn::Set(di, scale - kE3m0MaxCode)));
-    const Ints values = hn::Or(magnitudes, hn::ShiftLeft<28>(hn::And(codes, sign_bit)));
-    const Ints known = hn::IfThenZeroElse(hn::Eq(codes, hn::Zero(di)), values);
-    return hn::IfThenElse(hn::Eq(codes, sign_bit), hn::Set(di, kNan), known);
-  }
-};
 
 // Bit pattern of the largest magnitude of a block. As integers, magnitudes order like the floats, NaN above all.
 uint32_t MaxMagnitude(const float* block) {
@@ -165,13 +58,13 @@ constexpr size_t CodeBytes(size_t elements) {
   return (elements * static_cast<size_t>(kFormat.code_bits) + 7) / 8;
 }
 
-// One whole block: kCodecBlock floats, 1 + CodeBytes(kCodecBlock) bytes.
-template <class Kernel>
-void EncodeBlock(const float* block, uint8_t* out) {
+// One whole block: kCodecBlock floats, 1 + CodeBytes(kCodecBlock) bytes. `random` is at its first element.
+template <class Kernel, class Randomness>
+void EncodeBlock(const float* block, const Randomness& random, uint8_t* out) {
   const FloatTag df;
   const IntTag di;
   const CodeTag dc;
-  const uint8_t scale = ScaleByte(Kernel::kFormat, MaxMagnitude(block));
+  const uint8_t scale = ScaleByte(Kernel::kFormat, Randomness::kStochastic, MaxMagnitude(block));
   *out++ = scale;
   if (!IsKnownScale(Kernel::kFormat, scale)) {
     std::memset(out, 0, CodeBytes<Kernel::kFormat>(kCodecBlock));
@@ -182,7 +75,7 @@ void EncodeBlock(const float* block, uint8_t* out) {
   int8_t* const codes = reinterpret_cast<int8_t*>(kPacked ? unpacked : out);
   for (size_t i = 0; i < kCodecBlock; i += hn::Lanes(df)) {
     const Ints bits = hn::BitCast(di, hn::LoadU(df, block + i));
-    hn::StoreU(hn::DemoteTo(dc, Kernel::Encode(bits, scale)), dc, codes + i);
+    hn::StoreU(hn::DemoteTo(dc, Kernel::Encode(bits, scale, random.At(i))), dc, codes + i);
   }
   if constexpr (kPacked) {
     Pack(unpacked, out);
@@ -212,8 +105,8 @@ void DecodeBlock(const uint8_t* encoded, float* block) {
 }
 
 // A short last block is encoded and decoded as a whole one that zeros fill up, in buffers of its own.
-template <class Kernel>
-void Encode(absl::Span<const float> values, absl::Span<char> out) {
+template <class Kernel, class Randomness>
+void EncodeBlocks(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
   constexpr size_t kBlockBytes = 1 + CodeBytes<Kernel::kFormat>(kCodecBlock);
   const size_t whole = values.size() / kCodecBlock;
   const size_t rest = values.size() % kCodecBlock;
@@ -221,14 +114,25 @@ void Encode(absl::Span<const float> values, absl::Span<char> out) {
   DILOCO_CHECK(out.size() == whole * kBlockBytes + rest_bytes);
   uint8_t* const bytes = reinterpret_cast<uint8_t*>(out.data());
   for (size_t i = 0; i < whole; ++i) {
-    EncodeBlock<Kernel>(values.data() + i * kCodecBlock, bytes + i * kBlockBytes);
+    EncodeBlock<Kernel>(values.data() + i * kCodecBlock, Randomness(rounding.From(i * kCodecBlock)),
+                        bytes + i * kBlockBytes);
   }
   if (rest != 0) {
     float block[kCodecBlock] = {};
     uint8_t encoded[kBlockBytes];
     std::copy_n(values.data() + whole * kCodecBlock, rest, block);
-    EncodeBlock<Kernel>(block, encoded);
+    EncodeBlock<Kernel>(block, Randomness(rounding.From(whole * kCodecBlock)), encoded);
     std::copy_n(encoded, rest_bytes, bytes + whole * kBlockBytes);
+  }
+}
+
+template <class Kernel>
+void Encode(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
+  DILOCO_CHECK(rounding.first_index % kCodecBlock == 0);
+  if (rounding.stochastic) {
+    EncodeBlocks<Kernel, RandomBits>(values, rounding, out);
+  } else {
+    EncodeBlocks<Kernel, NoRandomBits>(values, rounding, out);
   }
 }
 
@@ -253,7 +157,8 @@ void Decode(std::string_view encoded, absl::Span<float> out) {
 }
 
 // One vector of floats to halves.
-HWY_INLINE void EncodeHalves(const float* values, uint8_t* out) {
+template <class Random>
+HWY_INLINE void EncodeHalves(const float* values, Random random, uint8_t* out) {
   const FloatTag df;
   const IntTag di;
   const HalfTag dh;
@@ -261,9 +166,7 @@ HWY_INLINE void EncodeHalves(const float* values, uint8_t* out) {
   const Ints magnitudes = hn::And(bits, hn::Set(di, kMagnitude));
   const Ints infinity = hn::Set(di, kInfinity);
   const Ints upper = hn::ShiftRight<16>(magnitudes);
-  const Ints odd = hn::And(upper, hn::Set(di, 1));
-  const Ints rounded = hn::ShiftRight<16>(hn::Add(magnitudes, hn::Add(odd, hn::Set(di, 0x7FFF))));
-  const Ints finite = hn::Min(rounded, hn::Set(di, static_cast<int32_t>(kMaxBf16)));
+  const Ints finite = hn::Min(RoundBits<16>(magnitudes, random), hn::Set(di, static_cast<int32_t>(kMaxBf16)));
   const Ints nan = hn::Or(upper, hn::Set(di, static_cast<int32_t>(kQuietBf16)));
   const Ints not_finite = hn::IfThenElse(hn::Gt(magnitudes, infinity), nan, upper);
   const Ints halves = hn::IfThenElse(hn::Lt(magnitudes, infinity), finite, not_finite);
@@ -283,21 +186,31 @@ HWY_INLINE void DecodeHalves(const uint8_t* encoded, float* out) {
   hn::StoreU(hn::BitCast(df, hn::ShiftLeft<16>(halves)), df, out);
 }
 
-void EncodeBf16(absl::Span<const float> values, absl::Span<char> out) {
+template <class Randomness>
+void EncodeAllHalves(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
   DILOCO_CHECK(out.size() == 2 * values.size());
   const size_t lanes = hn::Lanes(FloatTag());
   const size_t whole = values.size() / lanes * lanes;
   const size_t rest = values.size() - whole;
   uint8_t* const bytes = reinterpret_cast<uint8_t*>(out.data());
   for (size_t i = 0; i < whole; i += lanes) {
-    EncodeHalves(values.data() + i, bytes + 2 * i);
+    EncodeHalves(values.data() + i, Randomness(rounding.From(i)).At(0), bytes + 2 * i);
   }
   if (rest != 0) {
     float last[hn::MaxLanes(FloatTag())] = {};
     uint8_t halves[2 * hn::MaxLanes(FloatTag())];
     std::copy_n(values.data() + whole, rest, last);
-    EncodeHalves(last, halves);
+    EncodeHalves(last, Randomness(rounding.From(whole)).At(0), halves);
     std::copy_n(halves, 2 * rest, bytes + 2 * whole);
+  }
+}
+
+void EncodeBf16(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
+  DILOCO_CHECK(rounding.first_index % kCodecBlock == 0);
+  if (rounding.stochastic) {
+    EncodeAllHalves<RandomBits>(values, rounding, out);
+  } else {
+    EncodeAllHalves<NoRandomBits>(values, rounding, out);
   }
 }
 
@@ -319,14 +232,18 @@ void DecodeBf16(std::string_view encoded, absl::Span<float> out) {
   }
 }
 
-void EncodeFp8(absl::Span<const float> values, absl::Span<char> out) { Encode<Float8Kernel>(values, out); }
-void EncodeInt8(absl::Span<const float> values, absl::Span<char> out) {
-  Encode<IntegerKernel<kInt8Format>>(values, out);
+void EncodeFp8(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
+  Encode<Float8Kernel>(values, rounding, out);
 }
-void EncodeInt4(absl::Span<const float> values, absl::Span<char> out) {
-  Encode<IntegerKernel<kInt4Format>>(values, out);
+void EncodeInt8(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
+  Encode<IntegerKernel<kInt8Format>>(values, rounding, out);
 }
-void EncodeE3m0(absl::Span<const float> values, absl::Span<char> out) { Encode<ExponentKernel>(values, out); }
+void EncodeInt4(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
+  Encode<IntegerKernel<kInt4Format>>(values, rounding, out);
+}
+void EncodeE3m0(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
+  Encode<ExponentKernel>(values, rounding, out);
+}
 
 void DecodeFp8(std::string_view encoded, absl::Span<float> out) { Decode<Float8Kernel>(encoded, out); }
 void DecodeInt8(std::string_view encoded, absl::Span<float> out) { Decode<IntegerKernel<kInt8Format>>(encoded, out); }
@@ -352,11 +269,21 @@ HWY_EXPORT(DecodeInt8);
 HWY_EXPORT(DecodeInt4);
 HWY_EXPORT(DecodeE3m0);
 
-void EncodeBf16(absl::Span<const float> values, absl::Span<char> out) { HWY_DYNAMIC_DISPATCH(EncodeBf16)(values, out); }
-void EncodeFp8(absl::Span<const float> values, absl::Span<char> out) { HWY_DYNAMIC_DISPATCH(EncodeFp8)(values, out); }
-void EncodeInt8(absl::Span<const float> values, absl::Span<char> out) { HWY_DYNAMIC_DISPATCH(EncodeInt8)(values, out); }
-void EncodeInt4(absl::Span<const float> values, absl::Span<char> out) { HWY_DYNAMIC_DISPATCH(EncodeInt4)(values, out); }
-void EncodeE3m0(absl::Span<const float> values, absl::Span<char> out) { HWY_DYNAMIC_DISPATCH(EncodeE3m0)(values, out); }
+void EncodeBf16(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
+  HWY_DYNAMIC_DISPATCH(EncodeBf16)(values, rounding, out);
+}
+void EncodeFp8(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
+  HWY_DYNAMIC_DISPATCH(EncodeFp8)(values, rounding, out);
+}
+void EncodeInt8(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
+  HWY_DYNAMIC_DISPATCH(EncodeInt8)(values, rounding, out);
+}
+void EncodeInt4(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
+  HWY_DYNAMIC_DISPATCH(EncodeInt4)(values, rounding, out);
+}
+void EncodeE3m0(absl::Span<const float> values, Rounding rounding, absl::Span<char> out) {
+  HWY_DYNAMIC_DISPATCH(EncodeE3m0)(values, rounding, out);
+}
 
 void DecodeBf16(std::string_view encoded, absl::Span<float> out) { HWY_DYNAMIC_DISPATCH(DecodeBf16)(encoded, out); }
 void DecodeFp8(std::string_view encoded, absl::Span<float> out) { HWY_DYNAMIC_DISPATCH(DecodeFp8)(encoded, out); }

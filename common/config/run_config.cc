@@ -129,6 +129,12 @@ void CheckOuter(YamlReader& reader, OuterSection& outer) {
   outer.momentum = 0;
 }
 
+void CheckWire(YamlReader& reader, const WireSection& wire) {
+  if (wire.stochastic_rounding && wire.uplink == "fp32" && wire.downlink == "fp32") {
+    reader.Contradiction({"wire.rounding"}, "wire.rounding: fp32 rounds nothing, and both ways use it; remove the key");
+  }
+}
+
 void CheckRest(YamlReader& reader, const RunConfig& config) {
   const RoundsSection& rounds = config.rounds;
   if (rounds.quorum > config.run.workers) {
@@ -229,6 +235,7 @@ absl::StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view
     CheckMethod(reader, method, config);
     CheckFragments(reader, config);
     CheckOuter(reader, config.outer);
+    CheckWire(reader, config.wire);
     CheckRest(reader, config);
   }
   if (!reader.ok()) return reader.status();

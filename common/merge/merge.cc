@@ -65,7 +65,8 @@ double SumOfSquares(absl::Span<const float> values) {
 // Merges elements [first, first + count) into `published`, their encoded bytes. Returns the sum of the squares of the
 // published values: finite if and only if the average is, since codecs keep finite values finite and others not.
 double MergePiece(absl::Span<const MergeInput> inputs, absl::Span<const float> factors, const Codec& uplink,
-                  const Codec& downlink, uint64_t first, uint64_t count, absl::Span<char> published) {
+                  const Codec& downlink, const MergeOptions& options, uint64_t first, uint64_t count,
+                  absl::Span<char> published) {
   std::vector<float> average(count, 0.0f);
   std::vector<float> decoded(count);
   for (size_t m = 0; m < inputs.size(); ++m) {
@@ -75,7 +76,7 @@ double MergePiece(absl::Span<const MergeInput> inputs, absl::Span<const float> f
       average[i] += factors[m] * decoded[i];
     }
   }
-  downlink.encode(average, published);
+  downlink.encode(average, options.rounding.From(first), published);
   downlink.decode(std::string_view(published.data(), published.size()), absl::MakeSpan(decoded));
   return SumOfSquares(decoded);
 }
@@ -89,7 +90,7 @@ void SerialFor(int64_t count, const std::function<void(int64_t)>& body) {
 }
 
 absl::StatusOr<MergeResult> Merge(absl::Span<const MergeInput> inputs, uint64_t elements, const Codec& uplink,
-                                  const Codec& downlink, const ParallelFor& parallel_for) {
+                                  const Codec& downlink, const ParallelFor& parallel_for, const MergeOptions& options) {
   DILOCO_RETURN_IF_ERROR(CheckSizes(inputs, elements, uplink));
   DILOCO_ASSIGN_OR_RETURN(const std::vector<float> factors, Factors(inputs));
 
@@ -102,7 +103,7 @@ absl::StatusOr<MergeResult> Merge(absl::Span<const MergeInput> inputs, uint64_t 
     const uint64_t count = std::min(kPieceElements, elements - first);
     const absl::Span<char> published =
         absl::MakeSpan(result.encoded).subspan(downlink.encoded_bytes(first), downlink.encoded_bytes(count));
-    sums[piece] = MergePiece(inputs, factors, uplink, downlink, first, count, published);
+    sums[piece] = MergePiece(inputs, factors, uplink, downlink, options, first, count, published);
   });
 
   double sum = 0;

@@ -33,12 +33,17 @@ using ParallelFor = std::function<void(int64_t count, const std::function<void(i
 // On the calling thread.
 void SerialFor(int64_t count, const std::function<void(int64_t)>& body);
 
+struct MergeOptions {
+  Rounding rounding;  // Of the published average, at its first element.
+};
+
 // average[i] = sum over inputs, in the order given, of float(weight / total) * decoded[i], accumulated in float32, so
 // that the same inputs in the same order give the same bytes, however the work is spread. The caller orders inputs by
 // (worker id, round). No inputs: the average is zero. Shapes: every input encodes `elements` values. Works on a piece
 // at a time: the average as float32 is never held whole. Errors, kInvalidArgument: a size that does not fit `elements`,
 // a weight that is not positive and finite, or a weighted average that is not finite.
 absl::StatusOr<MergeResult> Merge(absl::Span<const MergeInput> inputs, uint64_t elements, const Codec& uplink,
-                                  const Codec& downlink, const ParallelFor& parallel_for);
+                                  const Codec& downlink, const ParallelFor& parallel_for,
+                                  const MergeOptions& options = {});
 
 }  // namespace diloco

@@ -200,6 +200,7 @@ class Driver::Impl {
   const DriverWorld world_;
   const Codec* const uplink_;
   const Codec* const downlink_;
+  const RoundingRule rounding_;
   const OuterOptimizer* const optimizer_;
   const Digest config_digest_;
   const MonotonicTime started_;

@@ -22,6 +22,7 @@ Driver::Impl::Impl(DriverOptions options, DriverWorld world)
       world_(world),
       uplink_(FindCodec(options_.config.wire.uplink)),
       downlink_(FindCodec(options_.config.wire.downlink)),
+      rounding_({.stochastic = options_.config.wire.stochastic_rounding, .seed = options_.config.run.seed}),
       optimizer_(FindOuterOptimizer(options_.config.outer.optimizer)),
       config_digest_(ConfigDigest(options_.config)),
       started_(world_.clock->Now()),

@@ -30,13 +30,14 @@ void Driver::Impl::Carry(const StartMerge& effect) {
   merging_[{effect.fragment, effect.round}].started = Now();
   Submit(
       world_.pool,
-      [inputs = std::move(inputs), header, uplink = uplink_, pool = world_.pool]() -> absl::StatusOr<EncodedAverage> {
+      [inputs = std::move(inputs), header, uplink = uplink_, pool = world_.pool,
+       rounding = rounding_.For(effect.round, effect.fragment)]() -> absl::StatusOr<EncodedAverage> {
         std::vector<MergeInput> views;
         for (const Input& input : inputs) {
           views.push_back({.encoded = *input.bytes, .weight = input.weight});
         }
         const absl::StatusOr<MergeResult> merged =
-            Merge(views, header.elements, *uplink, *header.codec, ParallelForOn(pool));
+            Merge(views, header.elements, *uplink, *header.codec, ParallelForOn(pool), {.rounding = rounding});
         if (!merged.ok()) {
           return merged.status();
         }

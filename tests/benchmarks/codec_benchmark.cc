@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kElements = size_t{4} << 20;  // 16 MiB of float32: outside L1 and L2.
 
-using EncodeFunction = void (*)(absl::Span<const float>, absl::Span<char>);
+using EncodeFunction = void (*)(absl::Span<const float>, Rounding, absl::Span<char>);
 using DecodeFunction = void (*)(std::string_view, absl::Span<float>);
 
 const std::vector<float>& Values() {
@@ -34,7 +34,7 @@ const std::vector<float>& Values() {
 
 std::string Encoded(const Codec& codec) {
   std::string encoded(codec.encoded_bytes(kElements), '\0');
-  codec.encode(Values(), absl::MakeSpan(encoded));
+  codec.encode(Values(), kNearest, absl::MakeSpan(encoded));
   return encoded;
 }
 
@@ -42,10 +42,10 @@ void CountFloats(benchmark::State& state, size_t elements) {
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(elements * sizeof(float)));
 }
 
-void BM_Encode(benchmark::State& state, const char* name, EncodeFunction encode) {
+void BM_Encode(benchmark::State& state, const char* name, EncodeFunction encode, Rounding rounding) {
   std::string encoded(FindCodec(name)->encoded_bytes(kElements), '\0');
   for (auto _ : state) {
-    encode(Values(), absl::MakeSpan(encoded));
+    encode(Values(), rounding, absl::MakeSpan(encoded));
     benchmark::DoNotOptimize(encoded.data());
   }
   CountFloats(state, kElements);
@@ -94,8 +94,10 @@ void RegisterAll() {
                                Reference{"e3m0", reference::EncodeE3m0, reference::DecodeE3m0}}) {
     const Codec& codec = *FindCodec(row.name);
     const std::string name = row.name;
-    benchmark::RegisterBenchmark(("encode/" + name + "/simd").c_str(), BM_Encode, row.name, codec.encode);
-    benchmark::RegisterBenchmark(("encode/" + name + "/reference").c_str(), BM_Encode, row.name, row.encode);
+    benchmark::RegisterBenchmark(("encode/" + name + "/simd").c_str(), BM_Encode, row.name, codec.encode, kNearest);
+    benchmark::RegisterBenchmark(("encode stochastically/" + name + "/simd").c_str(), BM_Encode, row.name, codec.encode,
+                                 Rounding{.stochastic = true, .key = 1});
+    benchmark::RegisterBenchmark(("encode/" + name + "/reference").c_str(), BM_Encode, row.name, row.encode, kNearest);
     benchmark::RegisterBenchmark(("decode/" + name + "/simd").c_str(), BM_Decode, row.name, codec.decode);
     benchmark::RegisterBenchmark(("decode/" + name + "/reference").c_str(), BM_Decode, row.name, row.decode);
     benchmark::RegisterBenchmark(("check/" + name).c_str(), BM_Check, row.name);

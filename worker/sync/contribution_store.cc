@@ -16,7 +16,8 @@ const ContributionStore::Contribution& ContributionStore::Add(int64_t round, int
   Contribution& contribution = item->second;
   contribution.element_count = outer_gradient.size();
   contribution.encoded.resize(options_.codec->encoded_bytes(outer_gradient.size()));
-  options_.codec->encode(outer_gradient, absl::MakeSpan(contribution.encoded.data(), contribution.encoded.size()));
+  options_.codec->encode(outer_gradient, options_.rounding.For(round, fragment),
+                         absl::MakeSpan(contribution.encoded.data(), contribution.encoded.size()));
   contribution.digest = DigestOf(contribution.encoded);
   const std::string_view encoded = contribution.encoded;
   // An empty contribution is one chunk without payload.

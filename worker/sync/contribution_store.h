@@ -25,8 +25,9 @@ class ContributionStore {
     uint64_t incarnation = 0;
     Digest layout_digest;
     const Codec* codec = nullptr;  // wire.uplink.
-    uint64_t chunk_bytes = 0;      // Of every chunk but the last; whole blocks of the codec.
-    double weight = 1;             // In the average.
+    RoundingRule rounding;
+    uint64_t chunk_bytes = 0;  // Of every chunk but the last; whole blocks of the codec.
+    double weight = 1;         // In the average.
   };
 
   struct Contribution {

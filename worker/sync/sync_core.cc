@@ -26,12 +26,14 @@ ContributionStore::Options StoreOptions(const SyncCore::Options& options, const 
                                         const Layout& layout) {
   const Codec* codec = FindCodec(config.wire.uplink);
   DILOCO_CHECK(codec != nullptr);
-  return {.run_id = config.run.id,
-          .worker_id = options.worker_id,
-          .incarnation = options.incarnation,
-          .layout_digest = layout.digest(),
-          .codec = codec,
-          .chunk_bytes = ChunkBytesFor(*codec, options.chunk_bytes)};
+  return {
+      .run_id = config.run.id,
+      .worker_id = options.worker_id,
+      .incarnation = options.incarnation,
+      .layout_digest = layout.digest(),
+      .codec = codec,
+      .rounding = {.stochastic = config.wire.stochastic_rounding, .seed = config.run.seed, .sender = options.worker_id},
+      .chunk_bytes = ChunkBytesFor(*codec, options.chunk_bytes)};
 }
 
 UploadVerdict FromProto(v1::ContributionVerdict verdict) {

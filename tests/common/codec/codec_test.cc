@@ -18,9 +18,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string Encode(const Codec& codec, const std::vector<float>& values) {
+std::string Encode(const Codec& codec, const std::vector<float>& values, Rounding rounding = kNearest) {
   std::string encoded(codec.encoded_bytes(values.size()), '\xAA');
-  codec.encode(values, absl::MakeSpan(encoded));
+  codec.encode(values, rounding, absl::MakeSpan(encoded));
   return encoded;
 }
 
@@ -245,7 +245,10 @@ TEST(CodecTest, ChunkOfTheWireHoldsWholeBlocks) {
 TEST(CodecTest, ProgrammerErrorsAbort) {
   std::string out(65, '\0');
   const std::vector<float> values(63);
-  EXPECT_DEATH(Find("int8").encode(values, absl::MakeSpan(out)), "check failed");
+  EXPECT_DEATH(Find("int8").encode(values, kNearest, absl::MakeSpan(out)), "check failed");
+  std::string fits(64, '\0');
+  EXPECT_DEATH(Find("int8").encode(values, {.stochastic = true, .first_index = 1}, absl::MakeSpan(fits)),
+               "check failed");
   std::vector<float> decoded(65);
   EXPECT_DEATH(Find("e3m0").decode(std::string_view(out).substr(0, 34), absl::MakeSpan(decoded)), "check failed");
   EXPECT_DEATH(ChunkBytesFor(Find("e3m0"), 32), "check failed");

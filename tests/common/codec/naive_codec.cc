@@ -50,11 +50,11 @@ Rules RulesOf(std::string_view codec) {
   return rules;
 }
 
-int ScaleExponent(const Rules& rules, double amax) {
+int ScaleExponent(const Rules& rules, double amax, bool stochastic) {
   int e = rules.min_exponent;
   while (e < rules.max_exponent) {
     const double x = amax / Power(e);
-    if ((rules.log_space ? x * x : x) < rules.limit) {
+    if (stochastic ? x <= rules.magnitudes.back() : (rules.log_space ? x * x : x) < rules.limit) {
       break;
     }
     ++e;
@@ -78,11 +78,44 @@ size_t NearestMagnitude(const Rules& rules, double x) {
   return code;
 }
 
-unsigned EncodeCode(const Rules& rules, int exponent, float x) {
+// RoundingBits, in arithmetic modulo 2^64 and 2^32.
+uint64_t Mix(uint64_t x) {
+  constexpr uint64_t kModulus = uint64_t{1} << 32;
+  x = (x ^ x / 65536) * 0x21F0AAADu % kModulus;
+  x = (x ^ x / 32768) * 0x735A2D97u % kModulus;
+  return x ^ x / 32768;
+}
+double RandomFraction(uint64_t key, uint64_t index) {
+  constexpr uint64_t kModulus = uint64_t{1} << 32;
+  key += index / kModulus * 0x9E3779B97F4A7C15u;
+  const uint64_t mixed = Mix((index + key) % kModulus);
+  return static_cast<double>(Mix(mixed ^ key / kModulus) / 2) * Power(-31);
+}
+
+// True when x in [below, above) becomes `above`.
+bool GoesUp(double below, double x, double above, Rounding rounding, size_t i) {
+  const double fraction = (x - below) / (above - below);
+  return RandomFraction(rounding.key, rounding.first_index + i) < std::floor(fraction * Power(31)) * Power(-31);
+}
+
+size_t RandomMagnitude(const Rules& rules, double x, Rounding rounding, size_t i) {
+  size_t code = rules.magnitudes.size() - 1;
+  if (x >= rules.magnitudes[code]) {
+    return code;
+  }
+  while (x < rules.magnitudes[code]) {
+    --code;
+  }
+  return GoesUp(rules.magnitudes[code], x, rules.magnitudes[code + 1], rounding, i) ? code + 1 : code;
+}
+
+unsigned EncodeCode(const Rules& rules, int exponent, float x, Rounding rounding, size_t i) {
   if (CountsAsZero(x)) {
     return 0;
   }
-  const auto code = static_cast<unsigned>(NearestMagnitude(rules, std::fabs(static_cast<double>(x)) / Power(exponent)));
+  const double scaled = std::fabs(static_cast<double>(x)) / Power(exponent);
+  const auto code = static_cast<unsigned>(rounding.stochastic ? RandomMagnitude(rules, scaled, rounding, i)
+                                                              : NearestMagnitude(rules, scaled));
   const unsigned half = 1u << (rules.bits - 1);
   return code == 0 || x > 0 ? code : rules.twos_complement ? 2 * half - code : half + code;
 }
@@ -104,7 +137,7 @@ float DecodeCode(const Rules& rules, int scale, unsigned code) {
   return static_cast<float>(negative ? -value : value);
 }
 
-std::string EncodeBlock(const Rules& rules, const std::vector<float>& block) {
+std::string EncodeBlock(const Rules& rules, const std::vector<float>& block, Rounding rounding) {
   double amax = 0;
   bool finite = true;
   for (const float x : block) {
@@ -119,10 +152,10 @@ std::string EncodeBlock(const Rules& rules, const std::vector<float>& block) {
   if (amax == 0) {
     return out;
   }
-  const int exponent = ScaleExponent(rules, amax);
+  const int exponent = ScaleExponent(rules, amax, rounding.stochastic);
   out[0] = static_cast<char>(exponent + 127);
   for (size_t i = 0; i < block.size(); ++i) {
-    const unsigned code = EncodeCode(rules, exponent, block[i]);
+    const unsigned code = EncodeCode(rules, exponent, block[i], rounding, i);
     char& byte = out[1 + (rules.bits == 8 ? i : i / 2)];
     byte = static_cast<char>(rules.bits == 8 || i % 2 == 0 ? code : static_cast<unsigned char>(byte) + 16 * code);
   }
@@ -130,7 +163,7 @@ std::string EncodeBlock(const Rules& rules, const std::vector<float>& block) {
 }
 
 // Of the bf16 below and above in magnitude the nearer one, at a tie the even one, never infinity for a finite value.
-uint32_t Bf16(float x) {
+uint32_t Bf16(float x, Rounding rounding, size_t i) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   const uint32_t below = bits >> 16;
   if (std::isnan(x)) {
@@ -138,6 +171,13 @@ uint32_t Bf16(float x) {
   }
   if (std::isinf(x) || (below & 0x7FFF) == 0x7F7F) {
     return below;
+  }
+  if (rounding.stochastic) {
+    const auto magnitude = [](uint32_t half) {
+      return std::fabs(static_cast<double>(std::bit_cast<float>(half << 16)));
+    };
+    return GoesUp(magnitude(below), std::fabs(static_cast<double>(x)), magnitude(below + 1), rounding, i) ? below + 1
+                                                                                                          : below;
   }
   const double to_below = std::fabs(static_cast<double>(x) - std::bit_cast<float>(below << 16));
   const double to_above = std::fabs(static_cast<double>(std::bit_cast<float>((below + 1) << 16)) - x);
@@ -154,18 +194,20 @@ uint32_t ByteAt(std::string_view bytes, size_t i) { return static_cast<unsigned 
 
 }  // namespace
 
-std::string NaiveEncode(std::string_view codec, const std::vector<float>& values) {
+std::string NaiveEncode(std::string_view codec, const std::vector<float>& values, Rounding rounding) {
   std::string out;
   if (codec == "fp32" || codec == "bf16") {
-    for (const float x : values) {
-      codec == "fp32" ? AppendLittleEndian(std::bit_cast<uint32_t>(x), 4, &out) : AppendLittleEndian(Bf16(x), 2, &out);
+    for (size_t i = 0; i < values.size(); ++i) {
+      codec == "fp32" ? AppendLittleEndian(std::bit_cast<uint32_t>(values[i]), 4, &out)
+                      : AppendLittleEndian(Bf16(values[i], rounding, i), 2, &out);
     }
     return out;
   }
   const Rules rules = RulesOf(codec);
   for (size_t first = 0; first < values.size(); first += kBlock) {
     const size_t end = std::min(first + kBlock, values.size());
-    out += EncodeBlock(rules, {values.begin() + static_cast<long>(first), values.begin() + static_cast<long>(end)});
+    out += EncodeBlock(rules, {values.begin() + static_cast<long>(first), values.begin() + static_cast<long>(end)},
+                       rounding.From(first));
   }
   return out;
 }

@@ -6,10 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "common/codec/rounding.h"
+
 namespace diloco::testing {
 
 // Encoded bytes of `values` with the codec of that name.
-std::string NaiveEncode(std::string_view codec, const std::vector<float>& values);
+std::string NaiveEncode(std::string_view codec, const std::vector<float>& values, Rounding rounding = kNearest);
 
 // Decoded values; `elements` of them.
 std::vector<float> NaiveDecode(std::string_view codec, std::string_view encoded, size_t elements);

@@ -24,9 +24,9 @@ namespace {
 
 struct Pair {
   std::string_view name;
-  void (*encode)(absl::Span<const float>, absl::Span<char>);
+  void (*encode)(absl::Span<const float>, Rounding, absl::Span<char>);
   void (*decode)(std::string_view, absl::Span<float>);
-  void (*reference_encode)(absl::Span<const float>, absl::Span<char>);
+  void (*reference_encode)(absl::Span<const float>, Rounding, absl::Span<char>);
   void (*reference_decode)(std::string_view, absl::Span<float>);
 };
 
@@ -66,9 +66,18 @@ std::vector<float> RandomBits(size_t elements, unsigned seed) {
   return values;
 }
 
-std::string Encode(const Pair& pair, bool reference, const std::vector<float>& values) {
+// Keys and places that set every part of the hash.
+constexpr Rounding kRoundings[] = {
+    kNearest,
+    {.stochastic = true, .key = 0, .first_index = 0},
+    {.stochastic = true, .key = 0xFEDCBA9876543210, .first_index = 64 * 12345},
+    // Crosses 2^32, where the key changes.
+    {.stochastic = true, .key = 0x0123456789ABCDEF, .first_index = (uint64_t{3} << 32) - 640},
+};
+
+std::string Encode(const Pair& pair, bool reference, const std::vector<float>& values, Rounding rounding) {
   std::string out(FindCodec(pair.name)->encoded_bytes(values.size()), '\x55');
-  (reference ? pair.reference_encode : pair.encode)(values, absl::MakeSpan(out));
+  (reference ? pair.reference_encode : pair.encode)(values, rounding, absl::MakeSpan(out));
   return out;
 }
 
@@ -82,13 +91,24 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-void ExpectSameAsReference(const std::vector<float>& values) {
+// Runs `body` for each codec with each rounding.
+template <class Body>
+void ForEachEncoding(const Body& body) {
   for (const Pair& pair : kPairs) {
-    SCOPED_TRACE(std::string(pair.name));
-    const std::string encoded = Encode(pair, /*reference=*/true, values);
-    EXPECT_TRUE(Encode(pair, /*reference=*/false, values) == encoded);
-    EXPECT_TRUE(SameBits(Decode(pair, false, encoded, values.size()), Decode(pair, true, encoded, values.size())));
+    for (const Rounding rounding : kRoundings) {
+      SCOPED_TRACE(std::string(pair.name) + (rounding.stochastic ? ", stochastic, key " : ", nearest, key ") +
+                   std::to_string(rounding.key));
+      body(pair, rounding);
+    }
   }
+}
+
+void ExpectSameAsReference(const std::vector<float>& values) {
+  ForEachEncoding([&values](const Pair& pair, Rounding rounding) {
+    const std::string encoded = Encode(pair, /*reference=*/true, values, rounding);
+    EXPECT_TRUE(Encode(pair, /*reference=*/false, values, rounding) == encoded);
+    EXPECT_TRUE(SameBits(Decode(pair, false, encoded, values.size()), Decode(pair, true, encoded, values.size())));
+  });
 }
 
 TEST(ReferenceCodecTest, GivesTheBytesOfTheNaiveCodec) {
@@ -96,13 +116,13 @@ TEST(ReferenceCodecTest, GivesTheBytesOfTheNaiveCodec) {
   cases.push_back({"random values", testing::RandomValues(10'007, 21)});
   cases.push_back({"random bits", RandomBits(10'007, 22)});
   for (const testing::EdgeCase& edge : cases) {
-    for (const Pair& pair : kPairs) {
-      SCOPED_TRACE(std::string(pair.name) + ": " + edge.name);
-      const std::string encoded = Encode(pair, /*reference=*/true, edge.values);
-      EXPECT_TRUE(encoded == testing::NaiveEncode(pair.name, edge.values));
+    SCOPED_TRACE(edge.name);
+    ForEachEncoding([&edge](const Pair& pair, Rounding rounding) {
+      const std::string encoded = Encode(pair, /*reference=*/true, edge.values, rounding);
+      EXPECT_TRUE(encoded == testing::NaiveEncode(pair.name, edge.values, rounding));
       EXPECT_TRUE(SameBits(Decode(pair, true, encoded, edge.values.size()),
                            testing::NaiveDecode(pair.name, encoded, edge.values.size())));
-    }
+    });
   }
 }
 
@@ -146,22 +166,22 @@ TEST(SimdCodecTest, FlushToZeroChangesNothing) {
   const unsigned before = _mm_getcsr();
   ForEachTarget([&] {
     for (const testing::EdgeCase& edge : cases) {
-      for (const Pair& pair : kPairs) {
-        SCOPED_TRACE(std::string(pair.name) + ": " + edge.name);
-        const std::string encoded = Encode(pair, /*reference=*/true, edge.values);
+      SCOPED_TRACE(edge.name);
+      ForEachEncoding([&](const Pair& pair, Rounding rounding) {
+        const std::string encoded = Encode(pair, /*reference=*/true, edge.values, rounding);
         const std::vector<float> decoded = Decode(pair, /*reference=*/true, encoded, edge.values.size());
         _mm_setcsr(before | kFlushToZeroAndDenormalsAreZero);
         volatile float smallest = std::numeric_limits<float>::min();
         const bool is_on = smallest / 2 == 0.0f;
-        const std::string flushed_encoded = Encode(pair, /*reference=*/false, edge.values);
+        const std::string flushed_encoded = Encode(pair, /*reference=*/false, edge.values, rounding);
         const std::vector<float> flushed = Decode(pair, /*reference=*/false, encoded, edge.values.size());
-        const std::string flushed_reference = Encode(pair, /*reference=*/true, edge.values);
+        const std::string flushed_reference = Encode(pair, /*reference=*/true, edge.values, rounding);
         _mm_setcsr(before);
         EXPECT_TRUE(is_on);
         EXPECT_TRUE(flushed_encoded == encoded);
         EXPECT_TRUE(SameBits(flushed, decoded));
         EXPECT_TRUE(flushed_reference == encoded);
-      }
+      });
     }
   });
 #else

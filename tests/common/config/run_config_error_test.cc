@@ -158,6 +158,7 @@ TEST(RunConfigErrorTest, NamesWrongValues) {
        "run.yaml:2:16: wire.uplink: \"fp64\" is unknown; use one of fp32, bf16, fp8, int8, int4, e3m0"},
       {"wire: {downlink: ''}",
        "run.yaml:2:18: wire.downlink: \"\" is unknown; use one of fp32, bf16, fp8, int8, int4, e3m0"},
+      {"wire: {rounding: up}", "run.yaml:2:18: wire.rounding: \"up\" is unknown; use one of nearest, stochastic"},
       {"rounds: {late: keep}", "run.yaml:2:16: rounds.late: \"keep\" is unknown; use one of merge, drop"},
       {"lookahead: {momentum: true}", "run.yaml:2:23: lookahead.momentum: \"true\" is unknown; use one of own, shared"},
   };
@@ -198,6 +199,8 @@ TEST(RunConfigErrorTest, NamesContradictions) {
        "run.yaml:2:21: fragments.layers: layer 3 is not one of the model's"},
       {"outer: {optimizer: sgd, momentum: 0.9}",
        "run.yaml:2:35: outer.momentum: optimizer sgd has none; remove the key"},
+      {"wire: {rounding: stochastic, uplink: fp32, downlink: fp32}",
+       "run.yaml:2:18: wire.rounding: fp32 rounds nothing, and both ways use it; remove the key"},
       {"rounds: {quorum: 5}", "run.yaml:2:18: rounds.quorum: 5 is more than run.workers, 4"},
       {"rounds: {lease: 5s}", "run.yaml:2:17: rounds.lease: 5s is less than 3 times rounds.heartbeat_interval, 2s"},
       {"rounds: {heartbeat_interval: 7s}",

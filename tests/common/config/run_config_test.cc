@@ -59,6 +59,7 @@ fragments:
 wire:
   uplink: bf16
   downlink: fp32
+  rounding: stochastic
   connections: 4
   upload_bytes_per_second: 9223372036854775807
 rounds:
@@ -116,6 +117,7 @@ TEST(RunConfigTest, MinimalFileGetsTheDefaults) {
   EXPECT_EQ(c.wire.uplink, "e3m0");
   EXPECT_EQ(c.wire.downlink, "int8");
   EXPECT_EQ(c.fragments, FragmentsSection{});
+  EXPECT_FALSE(c.wire.stochastic_rounding);
   EXPECT_EQ(c.wire.connections, 1);
   EXPECT_EQ(c.wire.upload_bytes_per_second, 0);
   EXPECT_EQ(c.rounds.quorum, 2);
@@ -168,6 +170,7 @@ TEST(RunConfigTest, EveryKeyIsRead) {
   EXPECT_FALSE(c.fragments.cut.strided);
   EXPECT_EQ(c.fragments.offsets, "");
   EXPECT_EQ(c.fragments.offset_list, (std::vector<int64_t>{0, 20}));
+  EXPECT_TRUE(c.wire.stochastic_rounding);
   EXPECT_EQ(c.wire.connections, 4);
   EXPECT_EQ(c.wire.upload_bytes_per_second, INT64_MAX);
   EXPECT_EQ(c.rounds.quorum, 3);

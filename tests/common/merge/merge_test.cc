@@ -107,6 +107,20 @@ TEST(MergeTest, GivesTheBytesOfTheNaiveLoopForEveryPairOfCodecs) {
   }
 }
 
+TEST(MergeTest, RoundsStochasticallyAsTheWholeArrayWould) {
+  constexpr size_t kElements = 40'001;
+  const Rounding rounding = {.stochastic = true, .key = 0x1234567800000001};
+  const std::vector<std::string> encoded = Contributions("e3m0", 3, kElements);
+  const std::vector<double> weights = {1, 2, 3};
+  for (const Codec& downlink : Codecs()) {
+    const absl::StatusOr<MergeResult> result =
+        Merge(Inputs(encoded, weights), kElements, Find("e3m0"), downlink, ShuffledFor, {.rounding = rounding});
+    ASSERT_TRUE(result.ok()) << result.status();
+    const std::vector<float> average = NaiveAverage(Inputs(encoded, weights), "e3m0", kElements);
+    EXPECT_TRUE(result->encoded == testing::NaiveEncode(downlink.name, average, rounding)) << downlink.name;
+  }
+}
+
 TEST(MergeTest, IsTheWeightedAverage) {
   constexpr size_t kElements = 1000;
   const std::vector<std::string> encoded = Contributions("fp32", 5, kElements);

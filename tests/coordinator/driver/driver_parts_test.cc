@@ -154,7 +154,7 @@ std::shared_ptr<const PublishedDelta> Delta(int fragment, int64_t round, uint64_
   const Codec* codec = FindCodec("fp32");
   MergeResult merged;
   merged.encoded.resize(codec->encoded_bytes(elements));
-  codec->encode(std::vector<float>(elements, value), absl::MakeSpan(merged.encoded));
+  codec->encode(std::vector<float>(elements, value), kNearest, absl::MakeSpan(merged.encoded));
   merged.digest = DigestOf(merged.encoded);
   const DeltaHeader header{
       .run_id = "test", .fragment = fragment, .round = round, .codec = codec, .elements = elements};

@@ -54,7 +54,7 @@ class HandWorker {
     const auto count = static_cast<size_t>(layout_.fragments()[static_cast<size_t>(fragment)].count);
     const Codec& codec = *FindCodec(coordinator_->config().wire.uplink);
     std::string encoded(codec.encoded_bytes(count), '\0');
-    codec.encode(std::vector<float>(count, value), absl::MakeSpan(encoded));
+    codec.encode(std::vector<float>(count, value), kNearest, absl::MakeSpan(encoded));
     v1::UploadRequest request = Signed<v1::UploadRequest>();
     request.set_fragment(static_cast<uint32_t>(fragment));
     request.set_round(round);

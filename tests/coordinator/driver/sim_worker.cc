@@ -295,7 +295,7 @@ void SimWorker::Contribute() {
     const std::vector<float> gradient = OuterGradient(fragment, round);
     Contribution contribution;
     contribution.encoded.resize(uplink_->encoded_bytes(gradient.size()));
-    uplink_->encode(gradient, absl::MakeSpan(contribution.encoded));
+    uplink_->encode(gradient, kNearest, absl::MakeSpan(contribution.encoded));
     contribution.digest = DigestOf(contribution.encoded);
     unsettled_[{fragment, round}] = std::move(contribution);
     Send(fragment, round);

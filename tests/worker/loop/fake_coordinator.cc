@@ -345,7 +345,7 @@ void FakeCoordinator::Commit(uint32_t fragment) {
     average[i] = static_cast<float>(sum[i] / std::max(1, list.settled_size()));
   }
   std::string payload(downlink_.encoded_bytes(elements), '\0');
-  downlink_.encode(average, absl::MakeSpan(payload.data(), payload.size()));
+  downlink_.encode(average, kNearest, absl::MakeSpan(payload.data(), payload.size()));
   downlink_.decode(payload, absl::MakeSpan(average));
 
   std::vector<v1::SubscribeResponse> items;

@@ -1,6 +1,7 @@
 #include "worker/sync/contribution_store.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -47,6 +48,18 @@ TEST_F(ContributionStoreTest, ChunksCarryTheEncodedBytesAndDescribeThemselves) {
     all += chunk.payload();
   }
   EXPECT_EQ(all, std::string(reinterpret_cast<const char*>(outer_gradient.data()), 20));
+}
+
+TEST(ContributionStoreRoundingTest, EachRoundOfEachFragmentHasItsOwnRandomBits) {
+  const Codec& codec = *FindCodec("int4");
+  const RoundingRule rule = {.stochastic = true, .seed = 5, .sender = "east"};
+  ContributionStore store({.codec = &codec, .rounding = rule, .chunk_bytes = 33});
+  const std::vector<float> outer_gradient(640, 0.3F);
+  for (const auto& [round, fragment] : {std::pair(int64_t{1}, 0), std::pair(int64_t{2}, 0), std::pair(int64_t{1}, 1)}) {
+    std::string expected(codec.encoded_bytes(640), '\0');
+    codec.encode(outer_gradient, rule.For(round, fragment), absl::MakeSpan(expected));
+    EXPECT_EQ(store.Add(round, fragment, outer_gradient).encoded, expected);
+  }
 }
 
 TEST_F(ContributionStoreTest, QueryHasNeitherPayloadNorChecksum) {
