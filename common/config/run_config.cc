@@ -135,6 +135,17 @@ void CheckWire(YamlReader& reader, const WireSection& wire) {
   }
 }
 
+// `sgd` has a rate and a clip only.
+void CheckInner(YamlReader& reader, InnerSection& inner) {
+  if (inner.optimizer != InnerAlgorithm::kSgd) return;
+  for (const std::string key : {"beta1", "beta2", "epsilon", "weight_decay"}) {
+    if (reader.Has("inner." + key)) {
+      reader.Contradiction({"inner." + key}, absl::StrFormat("inner.%s: optimizer sgd has none; remove the key", key));
+    }
+  }
+  inner.beta1 = inner.beta2 = inner.epsilon = inner.weight_decay = 0;
+}
+
 void CheckRest(YamlReader& reader, const RunConfig& config) {
   const RoundsSection& rounds = config.rounds;
   if (rounds.quorum > config.run.workers) {
@@ -236,6 +247,7 @@ absl::StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view
     CheckFragments(reader, config);
     CheckOuter(reader, config.outer);
     CheckWire(reader, config.wire);
+    CheckInner(reader, config.inner);
     CheckRest(reader, config);
   }
   if (!reader.ok()) return reader.status();

@@ -37,18 +37,24 @@ struct OuterSection {
   double momentum = 0.9;               // [0, 1). Not a key of `sgd`, where it is 0.
 };
 
+enum class InnerAlgorithm { kAdamW, kSgd };
+
 struct InnerSection {
+  InnerAlgorithm optimizer = InnerAlgorithm::kAdamW;  // `adamw`; or `sgd`, plain, with none of what says AdamW below.
+
   double rate = 1e-3;          // Peak learning rate, (0, 1].
   double final_ratio = 0.05;   // The cosine ends at rate * final_ratio, [0, 1].
   int64_t warmup_steps = 100;  // Linear from 0. [0, 1e9].
-  double beta1 = 0.9;          // [0, 1).
-  double beta2 = 0.99;         // [0, 1).
-  double epsilon = 1e-8;       // (0, 1].
-  double weight_decay = 0.1;   // [0, 1]. Decoupled, on tensors whose decay flag is set.
+  double beta1 = 0.9;          // AdamW. [0, 1).
+  double beta2 = 0.99;         // AdamW. [0, 1).
+  double epsilon = 1e-8;       // AdamW. (0, 1].
+  double weight_decay = 0.1;   // AdamW. Decoupled, on tensors whose decay flag is set. [0, 1].
   double clip = 1.0;           // Global gradient norm; 0 turns clipping off. [0, 1e6].
   int batch_size = 16;         // Sequences in one inner step of one worker. [1, 65536].
   int accumulation = 1;        // Micro-batches that batch_size is cut into; divides it. [1, 4096].
 };
+
+enum class Precision { kFp32, kBf16 };
 
 // Decoder-only transformer: pre-norm, rotary positions, QK-norm, no biases.
 struct ModelSection {
@@ -59,6 +65,8 @@ struct ModelSection {
   int vocabulary = 256;  // 256 for bytes. [2, 65536].
   int sequence = 0;      // Required. Tokens a sequence. [1, 131072].
   double z_loss = 1e-4;  // Coefficient of the squared log-partition. [0, 1].
+  // Of the products of matrices, `fp32` or `bf16`. Parameters, norms, softmax, loss and optimizer stay float32.
+  Precision precision = Precision::kFp32;
 };
 
 // How the model is cut into fragments, and when each of them sends: fragment f ends its rounds offsets[f] inner steps

@@ -57,6 +57,7 @@ void VisitOuter(Visitor& v, OuterSection& c) {
 
 template <typename Visitor>
 void VisitInner(Visitor& v, InnerSection& c) {
+  v.Choice("optimizer", {{"adamw", InnerAlgorithm::kAdamW}, {"sgd", InnerAlgorithm::kSgd}}, c.optimizer);
   v.Number("rate", kOptional, LowOpen(0, 1), c.rate);
   v.Number("final_ratio", kOptional, Closed(0, 1), c.final_ratio);
   v.Integer("warmup_steps", kOptional, 0, kBillion, c.warmup_steps);
@@ -78,6 +79,7 @@ void VisitModel(Visitor& v, ModelSection& c) {
   v.Integer("vocabulary", kOptional, 2, 65536, c.vocabulary);
   v.Integer("sequence", kRequired, 1, 131072, c.sequence);
   v.Number("z_loss", kOptional, Closed(0, 1), c.z_loss);
+  v.Choice("precision", {{"fp32", Precision::kFp32}, {"bf16", Precision::kBf16}}, c.precision);
 }
 
 template <typename Visitor>

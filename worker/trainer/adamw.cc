@@ -15,12 +15,7 @@ AdamW::AdamW(const InnerSection& inner, torch::Tensor theta, torch::Tensor gradi
 
 void AdamW::Step(double rate) {
   const torch::NoGradGuard no_grad;
-  if (inner_.clip > 0) {
-    const double norm = gradient_.norm().item<double>();
-    if (norm > inner_.clip) {
-      gradient_.mul_(inner_.clip / norm);
-    }
-  }
+  ClipNorm(inner_.clip, gradient_);
   ++updates_;
   const auto updates = static_cast<double>(updates_);
   const double mean_correction = 1 - std::pow(inner_.beta1, updates);

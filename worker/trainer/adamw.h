@@ -1,4 +1,4 @@
-// The inner optimizer: AdamW over one flat vector, with global-norm clipping in front.
+// AdamW over one flat vector.
 // Source: Loshchilov and Hutter, Decoupled Weight Decay Regularization (2019), algorithm 2.
 #pragma once
 
@@ -8,20 +8,17 @@
 #include <vector>
 
 #include "common/config/run_config.h"
+#include "worker/trainer/inner_optimizer.h"
 
 namespace diloco {
 
-class AdamW {
+class AdamW final : public InnerOptimizer {
  public:
-  // Shapes: theta, gradient [n], float32, on one device; kept, not copied. `decayed`: the views of theta that weight
-  // decay is for.
+  // Arguments: as for MakeInnerOptimizer.
   AdamW(const InnerSection& inner, torch::Tensor theta, torch::Tensor gradient, std::vector<torch::Tensor> decayed);
 
-  // One update of theta with learning rate `rate`. Clips the gradient in place if its norm is above inner.clip.
-  void Step(double rate);
-
-  // Forgets the moments; the next step is a first one.
-  void Reset();
+  void Step(double rate) override;
+  void Reset() override;
 
  private:
   InnerSection inner_;

@@ -18,7 +18,7 @@
 
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "worker/trainer/adamw.h"
+#include "worker/trainer/inner_optimizer.h"
 #include "worker/trainer/inner_schedule.h"
 #include "worker/trainer/model.h"
 #include "worker/trainer/transformer.h"
@@ -101,7 +101,7 @@ class TorchTrainer final : public Trainer {
   torch::Tensor theta_;
   torch::Tensor gradient_;
   std::optional<Model> model_;
-  std::optional<AdamW> optimizer_;
+  std::unique_ptr<InnerOptimizer> optimizer_;
 };
 
 void TorchTrainer::SetLayout(const Layout& layout) {
@@ -124,7 +124,7 @@ void TorchTrainer::SetLayout(const Layout& layout) {
     }
   }
   model_.emplace(model_section_, parameters, device_);
-  optimizer_.emplace(config_.inner, theta_, gradient_, std::move(decayed));
+  optimizer_ = MakeInnerOptimizer(config_.inner, theta_, gradient_, std::move(decayed));
 }
 
 std::vector<float> TorchTrainer::InitialParameters(const Layout& layout) {
@@ -262,6 +262,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTorchTrainer(const RunConfig& confi
                                                           TorchTrainerOptions options) {
   DILOCO_CHECK(config.model.has_value() && options.threads >= 1);
   return WithoutExceptions([&]() -> absl::StatusOr<std::unique_ptr<Trainer>> {
+    DILOCO_RETURN_IF_ERROR(CheckPrecision(config.model->precision, torch::Device(options.device)));
     return std::make_unique<TorchTrainer>(config, std::move(batches), std::move(options));
   });
 }

@@ -1,5 +1,5 @@
-// The trainer of diloco-worker: the transformer of transformer.h and AdamW, on any device that LibTorch knows. This
-// header is free of LibTorch.
+// The trainer of diloco-worker: the transformer of transformer.h and its inner optimizer, on any device that LibTorch
+// knows. This header is free of LibTorch.
 #pragma once
 
 #include <memory>
@@ -30,8 +30,9 @@ struct TorchTrainerOptions {
 };
 
 // Needs config.model. A run repeats bit for bit on the same device with the same number of threads. Device memory in
-// floats for n parameters: 4n (theta, gradient, moments), n more in an update and during an evaluation.
-// Errors, kInternal: LibTorch's own, also from the trainer's methods, such as out of memory.
+// floats for n parameters: 4n (theta, gradient, AdamW's moments; 2n with `sgd`), n more in an update and during an
+// evaluation. Errors, kFailedPrecondition: that of CheckPrecision in model.h; kInternal: LibTorch's own, also from the
+// trainer's methods, such as out of memory.
 absl::StatusOr<std::unique_ptr<Trainer>> MakeTorchTrainer(const RunConfig& config, Batches batches,
                                                           TorchTrainerOptions options);
 

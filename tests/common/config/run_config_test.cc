@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kMinimal = R"(run: {id: demo, workers: 2, rounds: 40}
 )";
 
-// Every key, none at its default, with a method that allows them all.
+// Every key but inner.optimizer, none at its default, with a method that allows them all.
 constexpr std::string_view kFull = R"(run:
   id: full.run-1
   workers: 5
@@ -52,6 +52,7 @@ model:
   vocabulary: 50304
   sequence: 512
   z_loss: 0
+  precision: bf16
 fragments:
   layers_each: 2
   pattern: sequential
@@ -103,6 +104,7 @@ TEST(RunConfigTest, MinimalFileGetsTheDefaults) {
   EXPECT_EQ(c.outer.optimizer, "nesterov");
   EXPECT_EQ(c.outer.rate, 0.4);
   EXPECT_EQ(c.outer.momentum, 0.9);
+  EXPECT_EQ(c.inner.optimizer, InnerAlgorithm::kAdamW);
   EXPECT_EQ(c.inner.rate, 1e-3);
   EXPECT_EQ(c.inner.final_ratio, 0.05);
   EXPECT_EQ(c.inner.warmup_steps, 100);
@@ -164,6 +166,7 @@ TEST(RunConfigTest, EveryKeyIsRead) {
   EXPECT_EQ(c.model->vocabulary, 50304);
   EXPECT_EQ(c.model->sequence, 512);
   EXPECT_EQ(c.model->z_loss, 0);
+  EXPECT_EQ(c.model->precision, Precision::kBf16);
   EXPECT_EQ(c.wire.uplink, "bf16");
   EXPECT_EQ(c.wire.downlink, "fp32");
   EXPECT_EQ(c.fragments.cut.layers_each, 2);
@@ -190,6 +193,7 @@ TEST(RunConfigTest, ModelDefaultsFollowTheWidth) {
   EXPECT_EQ(c.model->ffn, 96);
   EXPECT_EQ(c.model->vocabulary, 256);
   EXPECT_EQ(c.model->z_loss, 1e-4);
+  EXPECT_EQ(c.model->precision, Precision::kFp32);
 }
 
 struct MethodDefaults {
@@ -246,6 +250,17 @@ TEST(RunConfigTest, SgdHasNoMomentum) {
   EXPECT_EQ(c.outer.optimizer, "sgd");
   EXPECT_EQ(c.outer.rate, 1);
   EXPECT_EQ(c.outer.momentum, 0);
+}
+
+TEST(RunConfigTest, InnerSgdHasARateAndAClip) {
+  const RunConfig c = Parse(std::string(kMinimal) + "inner: {optimizer: sgd, rate: 0.5, clip: 2}\n");
+  EXPECT_EQ(c.inner.optimizer, InnerAlgorithm::kSgd);
+  EXPECT_EQ(c.inner.rate, 0.5);
+  EXPECT_EQ(c.inner.clip, 2);
+  EXPECT_EQ(c.inner.beta1, 0);
+  EXPECT_EQ(c.inner.beta2, 0);
+  EXPECT_EQ(c.inner.epsilon, 0);
+  EXPECT_EQ(c.inner.weight_decay, 0);
 }
 
 TEST(RunConfigTest, KeysThatRestateTheDefaultAreFine) {
@@ -313,6 +328,8 @@ TEST(ConfigDigestTest, EveryKeyCounts) {
       {"vocabulary: 50304", "vocabulary: 256"},
       {"sequence: 512", "sequence: 513"},
       {"z_loss: 0", "z_loss: 1e-4"},
+      {"precision: bf16", "precision: fp32"},
+      {"beta1: 0.8\n  beta2: 0.95\n  epsilon: 1e-6\n  weight_decay: 0", "optimizer: sgd"},
       {"uplink: bf16", "uplink: int4"},
       {"downlink: fp32", "downlink: bf16"},
       {"layers_each: 2", "layers_each: 3"},

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -201,6 +202,61 @@ TEST(ModelTest, NormedQueriesAndKeysIgnoreTheScaleOfTheirProjections) {
     }
   }
   EXPECT_TRUE(torch::allclose(Model(kSmall, parameters, torch::kCPU).Forward(tokens), before, 1e-3, 1e-4));
+}
+
+TEST(ModelTest, Bf16RoundsProductsOnly) {
+  ModelSection section = kSmall;
+  section.precision = Precision::kBf16;
+  const std::vector<torch::Tensor> parameters = Parameters(kSmall);
+  const std::vector<int64_t> tokens = {3, 10, 0, 3, 7, 1};
+  const torch::Tensor logits = Model(section, parameters, torch::kCPU).Forward(Tokens(tokens));
+  EXPECT_EQ(logits.dtype(), torch::kFloat32);
+  const auto exact = NaiveModel(kSmall, parameters).Forward(tokens);
+  double largest = 0;
+  double difference = 0;
+  for (size_t t = 0; t < exact.size(); ++t) {
+    for (size_t token = 0; token < exact[t].size(); ++token) {
+      const double logit = logits[0][static_cast<int64_t>(t)][static_cast<int64_t>(token)].item<double>();
+      largest = std::max(largest, std::abs(exact[t][token]));
+      difference = std::max(difference, std::abs(logit - exact[t][token]));
+    }
+  }
+  // bf16 rounds by up to 2^-9; a path through the model has about ten roundings.
+  EXPECT_LT(difference, 10 * std::ldexp(largest, -9));
+  EXPECT_GT(difference, std::ldexp(largest, -13));
+}
+
+TEST(ModelTest, Bf16GradientsAreFloat32) {
+  ModelSection section = kSmall;
+  section.precision = Precision::kBf16;
+  std::vector<torch::Tensor> parameters = Parameters(kSmall);
+  for (torch::Tensor& parameter : parameters) {
+    parameter.requires_grad_(true);
+  }
+  const torch::Tensor targets = Tokens({10, 0, 3, 7, 1, 2});
+  const ModelLoss loss = LossOf(Model(section, parameters, torch::kCPU).Forward(Tokens({3, 10, 0, 3, 7, 1})), targets);
+  EXPECT_EQ(loss.cross_entropy.dtype(), torch::kFloat32);
+  loss.cross_entropy.backward();
+  for (const torch::Tensor& parameter : parameters) {
+    EXPECT_EQ(parameter.grad().dtype(), torch::kFloat32);
+    EXPECT_GT(parameter.grad().abs().sum().item<double>(), 0);
+  }
+}
+
+TEST(ModelTest, PrecisionNeedsADeviceThatHasIt) {
+  EXPECT_TRUE(CheckPrecision(Precision::kBf16, torch::kCPU).ok());
+  const absl::Status absent = CheckPrecision(Precision::kBf16, torch::Device("cuda:63"));
+  EXPECT_EQ(absent.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(std::string(absent.message()),
+            "device cuda:63 cannot multiply matrices of the run's model.precision, bf16; use another device, or a run "
+            "with fp32");
+}
+
+TEST(RmsNormTest, Bf16IsNormedInFloat32) {
+  const torch::Tensor x = torch::linspace(-2, 3, 64);
+  const torch::Tensor weight = torch::linspace(0.5, 1.5, 64);
+  const torch::Tensor rounded = x.to(torch::kBFloat16);
+  EXPECT_TRUE(torch::equal(RmsNorm(rounded, weight), RmsNorm(rounded.to(torch::kFloat32), weight)));
 }
 
 TEST(RmsNormTest, ScalesToUnitMeanSquare) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -229,6 +230,28 @@ TEST_F(TorchTrainerTest, StepUsesTheScheduledRate) {
   }
 }
 
+TEST_F(TorchTrainerTest, SgdStepsAlongTheClippedGradient) {
+  config_.inner.optimizer = InnerAlgorithm::kSgd;
+  config_.inner.clip = 0.5;
+  Bench bench = Make();
+  std::vector<float> gradient(bench.Read().size());
+  for (const int64_t step : {0, 7}) {
+    ASSERT_TRUE(bench.trainer->ComputeGradient(step, absl::MakeSpan(gradient)).ok());
+    double square = 0;
+    for (const float g : gradient) {
+      square += static_cast<double>(g) * g;
+    }
+    ASSERT_GT(std::sqrt(square), 0.5);
+    const double scale = InnerRate(config_.inner, 100, step) * 0.5 / std::sqrt(square);
+    const std::vector<float> before = bench.Read();
+    bench.Step(step);
+    const std::vector<float> after = bench.Read();
+    for (size_t i = 0; i < before.size(); ++i) {
+      ASSERT_NEAR(after[i], before[i] - scale * gradient[i], 1e-7) << i;
+    }
+  }
+}
+
 TEST_F(TorchTrainerTest, TrainingRepeatsBitForBit) {
   Bench one = Make();
   Bench two = Make();
@@ -247,6 +270,33 @@ TEST_F(TorchTrainerTest, LossFallsOnText) {
     last = bench.Step(step);
   }
   EXPECT_LT(last, 2.5);
+}
+
+TEST_F(TorchTrainerTest, Bf16TrainsLikeFp32) {
+  Bench fp32 = Make();
+  config_.model->precision = Precision::kBf16;
+  Bench one = Make();
+  Bench two = Make();
+  const std::vector<float> start = one.Read();
+  EXPECT_EQ(start, fp32.Read());
+  for (int64_t step = 0; step < 40; ++step) {
+    const double exact = fp32.Step(step);
+    const double loss = one.Step(step);
+    EXPECT_NEAR(loss, exact, 0.02 * exact) << step;
+    EXPECT_NE(loss, exact) << step;
+    EXPECT_EQ(two.Step(step), loss) << step;
+  }
+  const std::vector<float> end = one.Read();
+  EXPECT_EQ(end, two.Read());
+  // Parameters of bf16 would end in 16 zero bits.
+  const auto of_bf16 = [](float value) { return (std::bit_cast<uint32_t>(value) & 0xffff) == 0; };
+  EXPECT_LT(std::count_if(end.begin(), end.end(), of_bf16), static_cast<ptrdiff_t>(end.size() / 100));
+}
+
+TEST_F(TorchTrainerTest, PrecisionThatTheDeviceLacksIsRefusedAtOnce) {
+  config_.model->precision = Precision::kBf16;
+  const auto trainer = MakeTorchTrainer(config_, MakeBatches(), {.device = "cuda:63"});
+  EXPECT_EQ(trainer.status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(TorchTrainerTest, ReportsTokensOfTheBatch) {
