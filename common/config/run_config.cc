@@ -23,7 +23,7 @@ int64_t DefaultOverlap(const Method& method, int64_t inner_steps) {
   switch (method.overlap) {
     case Overlap::kNone:
       return 0;
-    case Overlap::kInnerSteps:
+    case Overlap::kSteps:
       return std::min<int64_t>(1, inner_steps - 1);
     case Overlap::kRounds:
       break;
@@ -35,7 +35,7 @@ int64_t DefaultOverlap(const Method& method, int64_t inner_steps) {
 void FillDefaults(const YamlReader& reader, const Method& method, RunConfig& config) {
   if (!reader.Has("overlap")) config.overlap = DefaultOverlap(method, config.inner_steps);
   if (!reader.Has("max_late")) config.max_late = method.default_max_late;
-  if (method.overlap == Overlap::kInnerSteps) {
+  if (method.overlap == Overlap::kSteps) {
     const bool cut_given = reader.Has("fragments.count") || reader.Has("fragments.layers");
     if (!cut_given && !reader.Has("fragments.layers_each")) config.fragments.cut.layers_each = 3;
     if (!reader.Has("fragments.offsets")) config.fragments.offsets = "spread";
@@ -51,7 +51,7 @@ void CheckOverlap(YamlReader& reader, const Method& method, const RunConfig& con
       if (overlap == 0) return;
       return reader.Contradiction({"overlap"},
                                   absl::StrFormat("overlap: method %s does not overlap; remove the key", method.name));
-    case Overlap::kInnerSteps:
+    case Overlap::kSteps:
       if (overlap < config.inner_steps) return;
       return reader.Contradiction(
           {"overlap"}, absl::StrFormat("overlap: %d is not less than inner_steps, %d, as method %s needs", overlap,

@@ -25,7 +25,7 @@ constexpr Method kMethods[] = {
     {.name = "streaming",
      .anchor = Anchor::kConsensus,
      .after = AfterBoundary::kMix,
-     .overlap = Overlap::kInnerSteps,
+     .overlap = Overlap::kSteps,
      .default_max_late = 0,
      .source = "Streaming DiLoCo, arXiv 2501.18512, algorithm 2"},
 };

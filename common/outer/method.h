@@ -26,9 +26,9 @@ enum class AfterBoundary {
 
 // How long after its boundary an average is applied.
 enum class Overlap {
-  kNone,        // 0: the boundary waits for it.
-  kInnerSteps,  // 0 to H - 1, default 1.
-  kRounds,      // A multiple of H, default H.
+  kNone,    // 0: the boundary waits for it.
+  kSteps,   // 0 to H - 1, default 1.
+  kRounds,  // A multiple of H, default H.
 };
 
 struct Method {
