@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<StarFragment>> Fragments(const PlanModel& model, cons
   RunConfig config;
   config.inner_steps = plan.inner_steps;
   config.fragments.cut.count = EveryStep(method) ? 1 : choice.fragments;
-  if (method.overlap == Overlap::kInnerSteps) {
+  if (method.overlap == Overlap::kSteps) {
     config.fragments.cut.layers_each = choice.layers_each;
     config.fragments.offsets = "spread";
   }
@@ -73,7 +73,7 @@ int64_t OverlapOf(const Method& method, const PlanChoice& choice) {
   switch (method.overlap) {
     case Overlap::kNone:
       return 0;
-    case Overlap::kInnerSteps:
+    case Overlap::kSteps:
       return choice.overlap_steps;
     case Overlap::kRounds:
       return choice.overlap_rounds * choice.inner_steps;
@@ -119,7 +119,7 @@ absl::StatusOr<MethodPlan> PlanFor(const PlanModel& model, const PlanNetwork& ne
                   .max_late = method.default_max_late > 0 ? choice.max_late : 0,
                   .uplink = choice.uplink,
                   .downlink = choice.downlink};
-  if (method.overlap == Overlap::kInnerSteps && plan.overlap >= plan.inner_steps) {
+  if (method.overlap == Overlap::kSteps && plan.overlap >= plan.inner_steps) {
     return absl::InvalidArgumentError(absl::StrFormat("%s with an overlap of %d steps: use less than H, which is %d",
                                                       method.name, plan.overlap, plan.inner_steps));
   }
