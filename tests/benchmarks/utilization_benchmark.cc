@@ -78,7 +78,7 @@ absl::StatusOr<Figures> RunOneWorker(const Flags& flags, int worker, int coordin
   WorkerOptions options;
   options.coordinator = link.address();
   options.worker_id = absl::StrFormat("w%d", worker);
-  options.on_boundary = [&](const BoundaryReport& report) {
+  options.on_stop = [&](const StopReport& report) {
     if (report.round < kFirstMeasured) {
       began = clock.Now();
       moved_before = moved();

@@ -144,7 +144,7 @@ Outcome RunOnLinks(const std::string& method, double share) {
         link->NoteConsensus(fragment, version);
       };
       options.on_wait = [link](int64_t /*round*/) { link->Open(); };
-      options.on_boundary = [&, link, at](const BoundaryReport& report) {
+      options.on_stop = [&, link, at](const StopReport& report) {
         outcome.waited[at][static_cast<size_t>(report.round)] = report.waited;
         if (report.round == 0) moved_before[at] = link->moved();
         if (report.next_round == kRounds) link->Open();

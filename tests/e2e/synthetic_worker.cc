@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <limits>
 #include <memory>
@@ -83,7 +84,23 @@ class PoisonedTrainer final : public Trainer {
   bool poisoned_ = false;
 };
 
-absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(const Flags& flags, const RunConfig& config) {
+// A worker of a trajectory's world that says, before each step, what its parameters are.
+class SteppingTrainer final : public QuadraticTrainer {
+ public:
+  SteppingTrainer(const Trajectory& trajectory, int worker, std::function<void(int64_t, const Vector&)> on_step)
+      : QuadraticTrainer(trajectory, worker), on_step_(std::move(on_step)) {}
+
+  absl::StatusOr<StepReport> Step(int64_t step) override {
+    if (on_step_) on_step_(step, theta());
+    return QuadraticTrainer::Step(step);
+  }
+
+ private:
+  std::function<void(int64_t, const Vector&)> on_step_;
+};
+
+absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(const Flags& flags, const RunConfig& config,
+                                                     std::function<void(int64_t, const Vector&)> on_step) {
   std::unique_ptr<Trainer> trainer;
   if (flags.vectors.empty()) {
     trainer =
@@ -95,7 +112,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(const Flags& flags, const R
     DILOCO_ASSIGN_OR_RETURN(const std::vector<Trajectory> trajectories, LoadTrajectories(flags.vectors));
     for (const Trajectory& trajectory : trajectories) {
       if (trajectory.index == static_cast<int>(flags.trajectory)) {
-        trainer = std::make_unique<QuadraticTrainer>(trajectory, flags.worker);
+        trainer = std::make_unique<SteppingTrainer>(trajectory, flags.worker, std::move(on_step));
       }
     }
     if (trainer == nullptr) {
@@ -133,7 +150,7 @@ absl::Status Run(const Flags& flags) {
   std::unique_ptr<Trace> trace;
   if (!flags.trace.empty()) {
     trace = std::make_unique<Trace>(flags.trace);
-    options.on_boundary = [&trace](const BoundaryReport& report) {
+    options.on_stop = [&trace](const StopReport& report) {
       nlohmann::json line = {{"event", "boundary"},
                              {"round", report.round},
                              {"next_round", report.next_round},
@@ -150,9 +167,16 @@ absl::Status Run(const Flags& flags) {
       trace->Write({{"event", "consensus"}, {"fragment", fragment}, {"version", version}, {"digest", digest.Hex()}});
     };
   }
+  std::function<void(int64_t, const Vector&)> on_step;
+  if (trace) {
+    on_step = [&trace](int64_t step, const Vector& theta) {
+      trace->Write({{"event", "step"}, {"step", step}, {"parameters", theta}});
+    };
+  }
   WorkerStatus last;
   options.on_progress = [&last](const WorkerStatus& status) { last = status; };
-  DILOCO_RETURN_IF_ERROR(RunWorker(options, [&flags](const RunConfig& config) { return MakeTrainer(flags, config); }));
+  DILOCO_RETURN_IF_ERROR(
+      RunWorker(options, [&](const RunConfig& config) { return MakeTrainer(flags, config, on_step); }));
   if (trace) {
     trace->Write({{"event", "end"},
                   {"version", last.version},

@@ -39,7 +39,7 @@ std::vector<Trajectory> LockstepTrajectories() {
   return *std::move(all);
 }
 
-// What one worker wrote: its parameters by round, and consensus digests by (fragment, version).
+// What one worker wrote: its parameters after each round or step, from 0, and consensus digests by (fragment, version).
 struct Trace {
   std::map<int64_t, std::vector<double>> theta;
   std::map<std::pair<int, int64_t>, std::string> digests;
@@ -52,12 +52,16 @@ std::string HexOf(const std::string& base64) {
   return Digest::FromBytes(bytes).Hex();
 }
 
-Trace ReadTrace(const std::string& path) {
+Trace ReadTrace(const std::string& path, bool streaming) {
   Trace trace;
   std::istringstream lines(testing::ReadFile(path));
   for (std::string line; std::getline(lines, line);) {
     const json entry = json::parse(line);
-    if (entry.contains("theta")) trace.theta[entry.at("round")] = entry.at("theta").get<std::vector<double>>();
+    if (!streaming && entry.contains("theta"))
+      trace.theta[entry.at("round")] = entry.at("theta").get<std::vector<double>>();
+    if (streaming && entry.contains("parameters")) {
+      trace.theta[entry.at("step").get<int64_t>() - 1] = entry.at("parameters").get<std::vector<double>>();
+    }
     if (entry.contains("digest")) trace.digests[{entry.at("fragment"), entry.at("version")}] = entry.at("digest");
   }
   return trace;
@@ -89,17 +93,17 @@ TEST_P(TrajectoryProcessTest, WorkerProcessesFollowIt) {
 
   std::vector<Trace> traces;
   for (int m = 0; m < trajectory.workers; ++m) {
-    traces.push_back(ReadTrace(folder.File(absl::StrFormat("w%d.jsonl", m))));
+    traces.push_back(ReadTrace(folder.File(absl::StrFormat("w%d.jsonl", m)), trajectory.streaming()));
   }
-  for (int64_t t = 0; t < trajectory.rounds; ++t) {
+  for (int64_t t = 0; t < static_cast<int64_t>(trajectory.theta.size()); ++t) {
     const std::vector<testing::Vector>& expected = trajectory.theta[static_cast<size_t>(t)];
     const double tolerance = testing::Tolerance(expected);
     for (int m = 0; m < trajectory.workers; ++m) {
       const Trace& trace = traces[static_cast<size_t>(m)];
-      ASSERT_TRUE(trace.theta.contains(t)) << "worker " << m << " wrote nothing at round " << t;
+      ASSERT_TRUE(trace.theta.contains(t)) << "worker " << m << " wrote nothing at " << t;
       for (size_t i = 0; i < expected[static_cast<size_t>(m)].size(); ++i) {
         EXPECT_NEAR(trace.theta.at(t).at(i), expected[static_cast<size_t>(m)][i], tolerance)
-            << "round " << t << " worker " << m << " element " << i;
+            << "at " << t << " worker " << m << " element " << i;
       }
     }
   }

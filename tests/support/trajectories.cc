@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <numeric>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 #include "common/base/check.h"
 #include "common/outer/method.h"
@@ -37,6 +39,14 @@ Trajectory ReadCase(const Json& file, const Json& entry, int index) {
   trajectory.momentum = Setting<double>(file, config, "mu");
   if (config.contains("lam")) trajectory.lambda = config.at("lam").get<double>();
   trajectory.shared_momentum = config.value("momentum", "own") == "shared";
+  if (trajectory.method == "streaming") {
+    trajectory.mixing = Setting<double>(file, config, "alpha");
+    trajectory.overlap = Setting<int64_t>(file, config, "overlap");
+    trajectory.fragments = Setting<std::vector<std::vector<int>>>(file, config, "fragments");
+    trajectory.offsets = Setting<std::vector<int64_t>>(file, config, "offsets");
+    // One more round than the steps fill, so that none of them is the run's last, which ends early.
+    trajectory.rounds = Setting<int64_t>(file, config, "steps") / trajectory.inner_steps + 2;
+  }
   const int seed = Setting<int>(file, config, "seed");
   for (const Json& world : file.at("worlds")) {
     if (world.at("workers") == trajectory.workers && world.at("size") == trajectory.size && world.at("seed") == seed) {
@@ -111,22 +121,40 @@ std::string Trajectory::ConfigYaml(const std::string& run_id) const {
                             lambda.has_value() ? absl::StrFormat("%.17g", *lambda) : "share",
                             shared_momentum ? "shared" : "own");
   }
+  if (streaming()) {
+    const auto list = [](std::string* out, const std::vector<int>& elements) {
+      absl::StrAppendFormat(out, "[%s]", absl::StrJoin(elements, ", "));
+    };
+    yaml += absl::StrFormat("overlap: %d\nstreaming: {mixing: %.17g}\nfragments: {layers: [%s], offsets: [%s]}\n",
+                            overlap, mixing, absl::StrJoin(fragments, ", ", list), absl::StrJoin(offsets, ", "));
+  }
   return yaml;
 }
 
 QuadraticTrainer::QuadraticTrainer(const Trajectory& trajectory, int worker)
-    : curvature_(trajectory.curvature.at(static_cast<size_t>(worker))),
+    : layers_(trajectory.streaming()),
+      curvature_(trajectory.curvature.at(static_cast<size_t>(worker))),
       minimum_(trajectory.minimum.at(static_cast<size_t>(worker))),
       rate_(trajectory.inner_rate) {
   for (const double value : trajectory.start) theta_.push_back(static_cast<float>(value));
+  elements_.resize(theta_.size());
+  std::iota(elements_.begin(), elements_.end(), size_t{0});
 }
 
 std::vector<TensorSpec> QuadraticTrainer::Tensors() const {
-  return {{.name = "theta", .shape = {static_cast<int64_t>(theta_.size())}}};
+  if (!layers_) return {{.name = "theta", .shape = {static_cast<int64_t>(theta_.size())}}};
+  std::vector<TensorSpec> tensors;
+  for (int layer = 0; layer < static_cast<int>(theta_.size()); ++layer) {
+    tensors.push_back({.name = absl::StrFormat("theta%d", layer), .shape = {1}, .layer = layer});
+  }
+  return tensors;
 }
 
 void QuadraticTrainer::SetLayout(const Layout& layout) {
   DILOCO_CHECK(layout.element_count() == static_cast<int64_t>(theta_.size()));
+  for (const TensorPlacement& placement : layout.placements()) {
+    if (layers_) elements_[static_cast<size_t>(placement.offset)] = static_cast<size_t>(placement.tensor);
+  }
 }
 
 double QuadraticTrainer::Loss() const {
@@ -144,28 +172,30 @@ absl::StatusOr<StepReport> QuadraticTrainer::Step(int64_t /*step*/) {
 }
 
 absl::StatusOr<StepReport> QuadraticTrainer::ComputeGradient(int64_t /*step*/, absl::Span<float> out) {
-  for (size_t i = 0; i < theta_.size(); ++i) {
-    out[i] = static_cast<float>(curvature_[i] * (theta_[i] - minimum_[i]));
+  for (size_t at = 0; at < theta_.size(); ++at) {
+    const size_t i = elements_[at];
+    out[at] = static_cast<float>(curvature_[i] * (theta_[i] - minimum_[i]));
   }
   return StepReport{.loss = Loss(), .tokens = 1};
 }
 
 absl::Status QuadraticTrainer::ReadParameters(int64_t offset, absl::Span<float> out) {
   for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = static_cast<float>(theta_.at(static_cast<size_t>(offset) + i));
+    out[i] = static_cast<float>(theta_[elements_.at(static_cast<size_t>(offset) + i)]);
   }
   return absl::OkStatus();
 }
 
 absl::Status QuadraticTrainer::WriteParameters(int64_t offset, absl::Span<const float> parameters) {
   for (size_t i = 0; i < parameters.size(); ++i) {
-    theta_.at(static_cast<size_t>(offset) + i) = parameters[i];
+    theta_[elements_.at(static_cast<size_t>(offset) + i)] = parameters[i];
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<EvaluationReport> QuadraticTrainer::Evaluate(absl::Span<const float> parameters) {
-  Vector mine(parameters.begin(), parameters.end());
+  Vector mine(parameters.size());
+  for (size_t at = 0; at < parameters.size(); ++at) mine[elements_[at]] = parameters[at];
   theta_.swap(mine);
   const EvaluationReport report{.loss = Loss(), .tokens = 1};
   theta_.swap(mine);

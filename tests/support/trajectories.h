@@ -30,6 +30,11 @@ struct Trajectory {
   double momentum = 0;  // Outer.
   std::optional<double> lambda;
   bool shared_momentum = false;
+  // `streaming`. Fragments are lists of elements.
+  double mixing = 0;
+  int64_t overlap = 0;
+  std::vector<std::vector<int>> fragments;
+  std::vector<int64_t> offsets;
 
   // The world: curvature a and minimum c by worker, and the start.
   std::vector<Vector> curvature;
@@ -37,6 +42,7 @@ struct Trajectory {
   Vector start;
 
   // What must come out. theta[round][worker]; consensus[r] holds the averages up to round r - 1, empty if not given.
+  // `streaming`: theta[step - 1][worker] and consensus[step - 1] after that step and what is received at it.
   std::vector<std::vector<Vector>> theta;
   std::vector<Vector> consensus;
 
@@ -46,6 +52,7 @@ struct Trajectory {
   std::vector<std::vector<int>> merged;
 
   bool lockstep() const { return applied.empty(); }
+  bool streaming() const { return !fragments.empty(); }
   // The run that this trajectory describes, with a fixed schedule and fp32 both ways.
   RunConfig Config() const;
   // The same as a file.
@@ -66,7 +73,8 @@ std::string TrajectoriesPath();
 // Largest difference allowed in a round: 2e-6 of its largest magnitude.
 double Tolerance(const std::vector<Vector>& round);
 
-// The trainer of worker `worker` in the world of `trajectory`: one tensor of `size` elements.
+// The trainer of worker `worker` in the world of `trajectory`: one tensor of `size` elements; `streaming`: as many
+// tensors, each a layer.
 class QuadraticTrainer : public Trainer {
  public:
   QuadraticTrainer(const Trajectory& trajectory, int worker);
@@ -80,9 +88,14 @@ class QuadraticTrainer : public Trainer {
   void ResetInnerOptimizer() override {}
   absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float> parameters) override;
 
+  // In the order of the world, whatever the layout.
+  const Vector& theta() const { return theta_; }
+
  private:
   double Loss() const;
 
+  bool layers_;                   // Each element is one.
+  std::vector<size_t> elements_;  // At each place of the flat vector.
   Vector curvature_;
   Vector minimum_;
   double rate_;

@@ -183,6 +183,7 @@ absl::Status RunWorker(const WorkerOptions& given, const TrainerFactory& make_tr
                           ParseRunConfig(described.config_yaml(), "the coordinator's configuration"));
   DILOCO_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer, make_trainer(config));
   DILOCO_ASSIGN_OR_RETURN(const Layout layout, Layout::Cut(trainer->Tensors(), config.fragments.cut));
+  DILOCO_RETURN_IF_ERROR(FragmentOffsets(config, layout.fragment_count()).status());
   const v1::JoinRequest join = MakeJoin(options, config, layout);
   DILOCO_ASSIGN_OR_RETURN(const v1::JoinResponse joined, introduction.Join(join));
   const Digest theirs = Digest::FromBytes(joined.layout_digest().value());

@@ -17,10 +17,6 @@ namespace {
 // Steps over which the token rate is taken.
 constexpr size_t kRateSteps = 20;
 
-absl::Span<const float> Part(absl::Span<const float> all, const FragmentRange& range) {
-  return all.subspan(static_cast<size_t>(range.offset), static_cast<size_t>(range.count));
-}
-
 absl::Span<float> Part(std::vector<float>* all, const FragmentRange& range) {
   return absl::MakeSpan(*all).subspan(static_cast<size_t>(range.offset), static_cast<size_t>(range.count));
 }
@@ -31,16 +27,17 @@ TrainingLoop::TrainingLoop(Parts parts)
     : parts_(std::move(parts)),
       config_(*parts_.config),
       layout_(*parts_.layout),
-      schedule_(config_),
+      schedule_(config_, layout_.fragment_count()),
       method_(*FindMethod(config_.method)),
+      fragments_(static_cast<size_t>(layout_.fragment_count())),
       anchor_(static_cast<size_t>(layout_.element_count())),
       theta_(static_cast<size_t>(layout_.element_count())) {}
 
 absl::Status TrainingLoop::Run(int64_t first_round) {
   DILOCO_RETURN_IF_ERROR(Begin(first_round));
-  for (int64_t round = first_round; round < schedule_.rounds();) {
-    DILOCO_RETURN_IF_ERROR(TrainRound(round));
-    DILOCO_ASSIGN_OR_RETURN(round, EndRound(round));
+  while (step_ < schedule_.steps()) {
+    DILOCO_RETURN_IF_ERROR(TakeStep());
+    DILOCO_RETURN_IF_ERROR(StopFragments());
     DILOCO_RETURN_IF_ERROR(MaybeEvaluate());
     ShowProgress(false);
   }
@@ -48,111 +45,195 @@ absl::Status TrainingLoop::Run(int64_t first_round) {
 }
 
 absl::Status TrainingLoop::Begin(int64_t first_round) {
-  const int64_t start = schedule_.StartVersion(first_round);
-  DILOCO_ASSIGN_OR_RETURN(const Exchange::Taken taken, parts_.exchange->Take(kBeforeTraining, start));
-  SetTheta(taken.boundary, false, {});
-  DILOCO_RETURN_IF_ERROR(parts_.trainer->WriteParameters(0, anchor_));
-  parts_.post(TrainingAdvanced{first_round});
+  first_round_ = first_round;
+  step_ = first_round * schedule_.inner_steps();
+  std::vector<StopNeed> needs;
+  for (int f = 0; f < layout_.fragment_count(); ++f) {
+    needs.push_back({.fragment = f, .required = schedule_.StartVersion(f, first_round)});
+  }
+  DILOCO_ASSIGN_OR_RETURN(const Exchange::Taken taken, parts_.exchange->Take(needs));
+  for (int f = 0; f < layout_.fragment_count(); ++f) {
+    const StagedStop& staged = taken.stops[static_cast<size_t>(f)];
+    const absl::Span<float> anchor = Part(&anchor_, layout_.fragments()[static_cast<size_t>(f)]);
+    std::copy(staged.staged->base.begin(), staged.staged->base.end(), anchor.begin());
+    fragments_[static_cast<size_t>(f)] = {.next = schedule_.FirstAfter(f, step_, first_round),
+                                          .version = staged.staged->version,
+                                          .published = staged.published};
+  }
+  theta_ = anchor_;
+  DILOCO_RETURN_IF_ERROR(parts_.trainer->WriteParameters(0, theta_));
+  for (int f = 0; f < layout_.fragment_count(); ++f) Announce(f);
   began_at_ = parts_.clock->Now();
   recent_.emplace_back(began_at_, 0);
   parts_.board->Update([&](WorkerStatus& status) {
     status.state = "training";
     status.round = first_round;
-    status.step = first_round * schedule_.inner_steps();
-    status.applied_version = taken.boundary.version();
+    status.step = step_;
+    status.applied_version = OldestVersion();
   });
   return absl::OkStatus();
 }
 
-absl::Status TrainingLoop::TrainRound(int64_t round) {
-  for (int64_t i = 0; i < schedule_.inner_steps(); ++i) {
-    DILOCO_RETURN_IF_ERROR(parts_.exchange->Check());
-    const int64_t step = round * schedule_.inner_steps() + i;
-    DILOCO_ASSIGN_OR_RETURN(const StepReport report, parts_.trainer->Step(step));
-    NoteStep(step, report);
-    ShowProgress(false);
-  }
+absl::Status TrainingLoop::TakeStep() {
+  DILOCO_RETURN_IF_ERROR(parts_.exchange->Check());
+  DILOCO_ASSIGN_OR_RETURN(const StepReport report, parts_.trainer->Step(step_));
+  ++step_;
+  NoteStep(report);
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> TrainingLoop::EndRound(int64_t round) {
-  DILOCO_RETURN_IF_ERROR(parts_.trainer->ReadParameters(0, absl::MakeSpan(theta_)));
-  std::vector<float> outer_gradient(theta_.size());
-  const bool finite = TakeOuterGradient(anchor_, theta_, absl::MakeSpan(outer_gradient));
-  if (method_.overlap != Overlap::kRounds) {  // The average of this very round is waited for.
-    HandOver(round, finite, std::move(outer_gradient), {});
+absl::Status TrainingLoop::StopFragments() {
+  while (true) {
+    std::vector<Stopping> stopping;
+    for (int f = 0; f < layout_.fragment_count(); ++f) {
+      const std::optional<Stop>& next = fragments_[static_cast<size_t>(f)].next;
+      // Those of one round together: at the end of the run a fragment may stop twice.
+      if (next && next->step == step_ && (stopping.empty() || next->round == stopping.front().stop.round)) {
+        stopping.push_back({.fragment = f, .stop = *next});
+      }
+    }
+    if (stopping.empty()) return absl::OkStatus();
+    DILOCO_RETURN_IF_ERROR(StopTogether(std::move(stopping)));
   }
-  const int64_t required = schedule_.Plan(round, 0).required;
+}
+
+absl::Status TrainingLoop::StopTogether(std::vector<Stopping> stopping) {
+  bool finite = true;
+  for (Stopping& each : stopping) {
+    DILOCO_ASSIGN_OR_RETURN(const bool one_finite, TakeOuterGradientOf(&each));
+    finite = finite && one_finite;
+  }
+  if (!finite) DILOCO_RETURN_IF_ERROR(Heal());
+  // Where the round's own average is waited for, its contribution goes first. Else it goes once the stop has what it
+  // may apply: its average, should it be back at once, is not for this stop.
+  const bool gives_first = method_.overlap != Overlap::kRounds;
+  std::vector<StopNeed> needs;
+  for (Stopping& each : stopping) {
+    if (gives_first) HandOver(&each, finite, 0);
+    if (each.stop.sets) {
+      needs.push_back({each.fragment, each.stop.round, schedule_.Plan(each.stop.round, 0).required});
+    }
+  }
   NoteTime();
   const MonotonicTime asked_at = parts_.clock->Now();
   parts_.board->Update([&](WorkerStatus& status) { status.waiting_since = asked_at; });
-  DILOCO_ASSIGN_OR_RETURN(const Exchange::Taken taken, parts_.exchange->Take(round, required));
+  DILOCO_ASSIGN_OR_RETURN(const Exchange::Taken taken, parts_.exchange->Take(needs));
   parts_.board->Update([&](WorkerStatus& status) {
     status.waiting_since.reset();
     status.blocked_seconds += absl::ToDoubleSeconds(taken.wait);
   });
   NoteTime();
-  const bool look_ahead = method_.after == AfterBoundary::kLookahead && finite;
-  SetTheta(taken.boundary, look_ahead, outer_gradient);
-  DILOCO_RETURN_IF_ERROR(parts_.trainer->WriteParameters(0, anchor_));
-  if (!finite) {
-    parts_.trainer->ResetInnerOptimizer();
+  auto staged = taken.stops.begin();
+  for (Stopping& each : stopping) {
+    if (!each.stop.sets) continue;
+    DILOCO_RETURN_IF_ERROR(SetTheta(each, *staged, finite));
+    if (!gives_first) HandOver(&each, finite, staged->staged->lambda);
+    ++staged;
   }
-  if (method_.overlap == Overlap::kRounds) {
-    std::vector<float> lambdas;
-    for (const auto& fragment : taken.boundary.fragments) {
-      lambdas.push_back(fragment->lambda);
-    }
-    HandOver(round, finite, std::move(outer_gradient), std::move(lambdas));
-  }
-  const int64_t next = std::min(schedule_.NextRound(round, taken.boundary.published), schedule_.rounds());
-  parts_.post(TrainingAdvanced{next});
+  NoteStop(stopping, finite, taken);
+  return absl::OkStatus();
+}
 
-  const int64_t version = taken.boundary.version();
+absl::StatusOr<bool> TrainingLoop::TakeOuterGradientOf(Stopping* stopping) {
+  const FragmentRange& range = layout_.fragments()[static_cast<size_t>(stopping->fragment)];
+  const absl::Span<float> theta = Part(&theta_, range);
+  DILOCO_RETURN_IF_ERROR(parts_.trainer->ReadParameters(range.offset, theta));
+  if (!stopping->stop.takes) return true;
+  stopping->outer_gradient.resize(theta.size());
+  return TakeOuterGradient(Part(&anchor_, range), theta, absl::MakeSpan(stopping->outer_gradient));
+}
+
+absl::Status TrainingLoop::Heal() {
+  theta_ = anchor_;
+  DILOCO_RETURN_IF_ERROR(parts_.trainer->WriteParameters(0, theta_));
+  parts_.trainer->ResetInnerOptimizer();
+  return absl::OkStatus();
+}
+
+void TrainingLoop::HandOver(Stopping* stopping, bool finite, float lambda) {
+  const auto& [step, round, takes, sets] = stopping->stop;
+  if (!takes) return;
+  if (finite) {
+    parts_.post(OuterGradientTaken{stopping->fragment, round, std::move(stopping->outer_gradient), lambda});
+    return;
+  }
+  spdlog::warn("event=outer_gradient_not_finite fragment={} round={}", stopping->fragment, round);
+  parts_.post(RoundAbstained{stopping->fragment, round, "the outer gradient was not finite"});
+}
+
+absl::Status TrainingLoop::SetTheta(const Stopping& stopping, const StagedStop& stop, bool finite) {
+  const FragmentRange& range = layout_.fragments()[static_cast<size_t>(stopping.fragment)];
+  const FragmentOuter::Staged& staged = *stop.staged;
+  const absl::Span<float> theta = Part(&theta_, range);
+  DILOCO_CHECK(staged.base.size() == theta.size());
+  if (method_.after == AfterBoundary::kLookahead && finite) {
+    StepFromBase(staged.base, staged.coefficient, stopping.outer_gradient, theta);
+  } else if (method_.after == AfterBoundary::kMix) {
+    Mix(static_cast<float>(config_.streaming.mixing), staged.base, theta);
+  } else {
+    std::copy(staged.base.begin(), staged.base.end(), theta.begin());
+  }
+  const absl::Span<const float> anchor = method_.anchor == Anchor::kOwn ? theta : absl::MakeConstSpan(staged.base);
+  std::copy(anchor.begin(), anchor.end(), Part(&anchor_, range).begin());
+  Progress& progress = fragments_[static_cast<size_t>(stopping.fragment)];
+  progress.version = staged.version;
+  progress.published = stop.published;
+  return parts_.trainer->WriteParameters(range.offset, theta);
+}
+
+void TrainingLoop::Announce(int fragment) {
+  std::optional<Stop> setting = fragments_[static_cast<size_t>(fragment)].next;
+  if (setting && !setting->sets) setting = schedule_.Next(fragment, *setting);
+  parts_.post(TrainingAdvanced{fragment, setting ? setting->round : schedule_.rounds()});
+}
+
+int64_t TrainingLoop::OldestVersion() const {
+  const auto oldest = std::min_element(fragments_.begin(), fragments_.end(),
+                                       [](const Progress& a, const Progress& b) { return a.version < b.version; });
+  return oldest->version;
+}
+
+void TrainingLoop::NoteStop(const std::vector<Stopping>& stopping, bool finite, const Exchange::Taken& taken) {
+  for (const Stopping& each : stopping) {
+    Progress& progress = fragments_[static_cast<size_t>(each.fragment)];
+    progress.next = schedule_.Next(each.fragment, each.stop);
+    if (each.stop.sets) Announce(each.fragment);
+  }
+  const int64_t skipped = SkipClosedRounds();
+  const int64_t round = std::min(step_ / schedule_.inner_steps(), schedule_.rounds());
   parts_.board->Update([&](WorkerStatus& status) {
-    status.round = next;
-    status.applied_version = version;
-    status.rounds_skipped += next - round - 1;
+    status.round = round;
+    status.applied_version = OldestVersion();
+    status.rounds_skipped += skipped;
     status.outer_gradients_not_finite += finite ? 0 : 1;
   });
   NoteTime();
-  if (next > round + 1) {
-    spdlog::warn("event=rounds_skipped from={} to={} reason=\"they closed before this worker's boundary\"", round + 1,
-                 next);
+  if (parts_.options->on_stop) {
+    parts_.options->on_stop({.step = stopping.front().stop.step,
+                             .round = stopping.front().stop.round,
+                             .next_round = round,
+                             .version = OldestVersion(),
+                             .finite = finite,
+                             .waited = taken.waited,
+                             .blocked_seconds = absl::ToDoubleSeconds(taken.wait),
+                             .theta = theta_});
   }
-  if (parts_.options->on_boundary) {
-    parts_.options->on_boundary({.round = round,
-                                 .next_round = next,
-                                 .version = version,
-                                 .finite = finite,
-                                 .waited = taken.waited,
-                                 .blocked_seconds = absl::ToDoubleSeconds(taken.wait),
-                                 .theta = anchor_});
-  }
-  return next;
 }
 
-void TrainingLoop::HandOver(int64_t round, bool finite, std::vector<float> outer_gradient, std::vector<float> lambdas) {
-  if (finite) {
-    parts_.post(OuterGradientTaken{round, std::move(outer_gradient), std::move(lambdas)});
-    return;
+int64_t TrainingLoop::SkipClosedRounds() {
+  std::vector<int64_t> published;
+  for (const Progress& progress : fragments_) published.push_back(progress.published);
+  const int64_t resume = schedule_.Resume(step_, published);
+  if (resume == step_) return 0;
+  const int64_t from = step_ / schedule_.inner_steps();
+  const int64_t to = resume / schedule_.inner_steps();
+  spdlog::warn("event=rounds_skipped from={} to={} reason=\"they closed before this worker's stop\"", from, to);
+  step_ = resume;
+  for (int f = 0; f < layout_.fragment_count(); ++f) {
+    fragments_[static_cast<size_t>(f)].next = schedule_.FirstAfter(f, step_, first_round_);
+    Announce(f);
   }
-  spdlog::warn("event=outer_gradient_not_finite round={}", round);
-  parts_.post(RoundAbstained{round, "the outer gradient was not finite"});
-}
-
-void TrainingLoop::SetTheta(const StagedBoundary& boundary, bool look_ahead, absl::Span<const float> outer_gradient) {
-  for (size_t f = 0; f < boundary.fragments.size(); ++f) {
-    const FragmentRange& range = layout_.fragments()[f];
-    const FragmentOuter::Staged& staged = *boundary.fragments[f];
-    const absl::Span<float> out = Part(&anchor_, range);
-    DILOCO_CHECK(staged.base.size() == out.size());
-    if (look_ahead) {
-      StepFromBase(staged.base, staged.coefficient, Part(outer_gradient, range), out);
-    } else {
-      std::copy(staged.base.begin(), staged.base.end(), out.begin());
-    }
-  }
+  return to - from;
 }
 
 absl::Status TrainingLoop::Settle() {
@@ -194,7 +275,7 @@ absl::Status TrainingLoop::MaybeEvaluate() {
   return absl::OkStatus();
 }
 
-void TrainingLoop::NoteStep(int64_t step, const StepReport& report) {
+void TrainingLoop::NoteStep(const StepReport& report) {
   const MonotonicTime now = parts_.clock->Now();
   recent_.emplace_back(now, recent_.back().second + report.tokens);
   if (recent_.size() > kRateSteps + 1) {
@@ -205,7 +286,7 @@ void TrainingLoop::NoteStep(int64_t step, const StepReport& report) {
   parts_.board->Update([&](WorkerStatus& status) {
     status.first_loss = status.session_steps == 0 ? report.loss : status.first_loss;
     ++status.session_steps;
-    status.step = step + 1;
+    status.step = step_;
     status.loss = report.loss;
     status.tokens += report.tokens;
     status.tokens_per_second = seconds > 0 ? tokens / seconds : 0;

@@ -1,10 +1,11 @@
-// The training thread: H inner steps, a boundary, and again. It never touches the network or the disk; it waits only
-// when a boundary needs averages that have not arrived, and all of that time is counted as blocked.
+// The training thread: inner steps, and stops of fragments between them. It never touches the network or the disk; it
+// waits only when a stop needs averages that have not arrived, and all of that time is counted as blocked.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,15 +49,33 @@ class TrainingLoop {
   absl::Status Run(int64_t first_round);
 
  private:
+  // What one stop of one fragment works on.
+  struct Stopping {
+    int fragment = 0;
+    Stop stop;
+    std::vector<float> outer_gradient;  // Of the stops that take.
+  };
+
   absl::Status Begin(int64_t first_round);
-  absl::Status TrainRound(int64_t round);
-  // Returns the next round.
-  absl::StatusOr<int64_t> EndRound(int64_t round);
-  void HandOver(int64_t round, bool finite, std::vector<float> outer_gradient, std::vector<float> lambdas);
-  void SetTheta(const StagedBoundary& boundary, bool look_ahead, absl::Span<const float> outer_gradient);
+  absl::Status TakeStep();
+  // The stops at this step, of all fragments.
+  absl::Status StopFragments();
+  absl::Status StopTogether(std::vector<Stopping> stopping);
+  // Reads the fragment's theta, and takes its outer gradient where the stop does. False: that is not finite.
+  absl::StatusOr<bool> TakeOuterGradientOf(Stopping* stopping);
+  // Theta goes back to the anchors, with a fresh inner optimizer: nothing else is known to be sound.
+  absl::Status Heal();
+  void HandOver(Stopping* stopping, bool finite, float lambda);
+  absl::Status SetTheta(const Stopping& stopping, const StagedStop& staged, bool finite);
+  // Tells the sync thread which stop of the fragment sets next.
+  void Announce(int fragment);
+  // Jumps to the oldest open round when it is further on; returns the rounds that this skips.
+  int64_t SkipClosedRounds();
+  int64_t OldestVersion() const;
+  void NoteStop(const std::vector<Stopping>& stopping, bool finite, const Exchange::Taken& taken);
   absl::Status Settle();
   absl::Status MaybeEvaluate();
-  void NoteStep(int64_t step, const StepReport& report);
+  void NoteStep(const StepReport& report);
   void NoteTime();
   void ShowProgress(bool now);
 
@@ -66,8 +85,18 @@ class TrainingLoop {
   const Schedule schedule_;
   const Method& method_;
 
-  std::vector<float> anchor_;  // Theta since the last boundary: what the next outer gradient is measured from.
-  std::vector<float> theta_;
+  // By fragment.
+  struct Progress {
+    std::optional<Stop> next;
+    int64_t version = 0;    // In the parameters.
+    int64_t published = 0;  // Newest version received, as of the last stop that set.
+  };
+
+  int64_t first_round_ = 0;
+  int64_t step_ = 0;  // Inner steps done.
+  std::vector<Progress> fragments_;
+  std::vector<float> anchor_;  // What the next outer gradients are measured from, the flat vector.
+  std::vector<float> theta_;   // The parameters, each fragment as of its newest stop.
   bool can_evaluate_ = true;
 
   MonotonicTime began_at_;

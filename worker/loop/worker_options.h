@@ -21,15 +21,16 @@
 
 namespace diloco {
 
-// A boundary, after averages were applied. Spans live during the call only.
-struct BoundaryReport {
-  int64_t round = 0;       // The round that ended.
-  int64_t next_round = 0;  // The one that begins; `run.rounds`: none.
+// A stop of one or more fragments, when it is over. Spans live during the call only.
+struct StopReport {
+  int64_t step = 0;        // Inner steps done.
+  int64_t round = 0;       // Of the fragments that stop; they agree on it.
+  int64_t next_round = 0;  // The round of the run in which training goes on; `run.rounds`: none.
   int64_t version = 0;     // Oldest version in the parameters.
   bool finite = true;      // False: the outer gradient was not, and the worker healed itself.
-  bool waited = false;     // What the boundary needs was not there yet.
+  bool waited = false;     // What the stop needs was not there yet.
   double blocked_seconds = 0;
-  absl::Span<const float> theta;  // Parameters from here on, the flat vector.
+  absl::Span<const float> theta;  // The flat vector, each fragment as of its newest stop.
 };
 
 struct WorkerOptions {
@@ -43,14 +44,14 @@ struct WorkerOptions {
   absl::Duration give_up_after = absl::Minutes(30);    // Later, without a word from the coordinator.
   const std::atomic<bool>* interrupt = nullptr;        // Set from a signal handler, say. May be null.
 
-  // From the training thread, after a step or a boundary, at most every progress_interval, and at the end.
+  // From the training thread, after a step or a stop, at most every progress_interval, and at the end.
   std::function<void(const WorkerStatus&)> on_progress;
   absl::Duration progress_interval = absl::Seconds(1);
   // From the training thread.
-  std::function<void(const BoundaryReport&)> on_boundary;
-  // From the training thread, when a boundary's averages are not there and it begins to wait. Must not block.
+  std::function<void(const StopReport&)> on_stop;
+  // From the training thread, when a stop's averages are not there and it begins to wait. Must not block.
   std::function<void(int64_t round)> on_wait;
-  // From the sync thread, once the version is staged for the next boundary.
+  // From the sync thread, once the version is staged for the fragment's next stop.
   ConsensusObserver on_consensus;
 
   // Protocol settings that only tests change.

@@ -30,4 +30,10 @@ void StepFromBase(absl::Span<const float> base, float coefficient, absl::Span<co
   for (size_t i = 0; i < out.size(); ++i) out[i] = base[i] - coefficient * outer_gradient[i];
 }
 
+void Mix(float mixing, absl::Span<const float> consensus, absl::Span<float> theta) {
+  DILOCO_CHECK(consensus.size() == theta.size());
+  const float rest = 1.0f - mixing;
+  for (size_t i = 0; i < theta.size(); ++i) theta[i] = mixing * theta[i] + rest * consensus[i];
+}
+
 }  // namespace diloco

@@ -13,4 +13,7 @@ bool TakeOuterGradient(absl::Span<const float> anchor, absl::Span<const float> t
 void StepFromBase(absl::Span<const float> base, float coefficient, absl::Span<const float> outer_gradient,
                   absl::Span<float> out);
 
+// theta = mixing * theta + (1 - mixing) * consensus (method `streaming`).
+void Mix(float mixing, absl::Span<const float> consensus, absl::Span<float> theta);
+
 }  // namespace diloco

@@ -42,7 +42,7 @@ float FragmentOuter::Lambda() const {
 
 FragmentOuter::Staged FragmentOuter::Stage() const {
   Staged staged{.version = consensus_.version()};
-  if (options_.method->after == AfterBoundary::kConsensus) {
+  if (options_.method->after != AfterBoundary::kLookahead) {
     staged.base.assign(consensus_.parameters().begin(), consensus_.parameters().end());
     return staged;
   }
@@ -81,7 +81,7 @@ std::vector<float> FragmentOuter::SharedMomentumBase() const {
 
 void FragmentOuter::Contribute(OwnContribution contribution) {
   DILOCO_CHECK(unsettled_.empty() || unsettled_.back().round < contribution.round);
-  if (options_.method->after == AfterBoundary::kConsensus) return;
+  if (options_.method->after != AfterBoundary::kLookahead) return;
   DILOCO_CHECK(contribution.decoded.size() == consensus_.parameters().size());
   unsettled_.push_back(std::move(contribution));
 }

@@ -56,7 +56,7 @@ class FragmentOuter {
   // What the next boundary needs; theta = base - coefficient * d for the fresh outer gradient d.
   struct Staged {
     std::vector<float> base;
-    float coefficient = 0;  // 0 when theta becomes the consensus.
+    float coefficient = 0;  // 0 where theta follows from the consensus alone, which `base` then is.
     float lambda = 0;       // To be stored with the fresh contribution.
     int64_t version = 0;    // Of the consensus in it.
   };

@@ -9,14 +9,6 @@
 
 namespace diloco {
 
-int64_t StagedBoundary::version() const {
-  int64_t oldest = published;
-  for (const auto& fragment : fragments) {
-    oldest = std::min(oldest, fragment->version);
-  }
-  return oldest;
-}
-
 Exchange::Exchange(Options options, const Clock* clock)
     : options_(std::move(options)), clock_(clock), heard_at_(clock->Now()) {}
 
@@ -49,20 +41,26 @@ absl::Status Exchange::CheckHopeLocked() {
 
 void Exchange::WaitALittle() { changed_.WaitUntil(&mutex_, ToSteady(clock_->Now() + kWaitSlice)); }
 
-absl::StatusOr<Exchange::Taken> Exchange::Take(int64_t round, int64_t required) {
+bool Exchange::IsThereLocked(const StopNeed& need) const {
+  const auto found = stops_.find(need.fragment);
+  return found != stops_.end() && found->second.round == need.round && found->second.staged->version >= need.required;
+}
+
+absl::StatusOr<Exchange::Taken> Exchange::Take(absl::Span<const StopNeed> needs) {
   MutexLock lock(&mutex_);
   Taken taken;
   const MonotonicTime start = clock_->Now();
-  while (!boundary_ || boundary_->round != round || boundary_->version() < required) {
+  const auto is_there = [this](const StopNeed& need) { return IsThereLocked(need); };
+  for (auto missing = needs.begin(); (missing = std::find_if_not(missing, needs.end(), is_there)) != needs.end();) {
     DILOCO_RETURN_IF_ERROR(CheckHopeLocked());
-    if (!taken.waited && round != kBeforeTraining && options_.on_wait) {
-      options_.on_wait(round);
+    if (!taken.waited && missing->round != kBeforeTraining && options_.on_wait) {
+      options_.on_wait(missing->round);
     }
     taken.waited = true;
     WaitALittle();
   }
   DILOCO_RETURN_IF_ERROR(CheckLocked());
-  taken.boundary = *boundary_;
+  for (const StopNeed& need : needs) taken.stops.push_back(stops_.at(need.fragment));
   taken.wait = taken.waited ? clock_->Now() - start : absl::ZeroDuration();
   return taken;
 }
@@ -81,9 +79,9 @@ std::shared_ptr<const ConsensusCopy> Exchange::TakeConsensusCopy() {
   return std::exchange(copy_, nullptr);
 }
 
-void Exchange::Publish(StagedBoundary boundary) {
+void Exchange::Publish(int fragment, StagedStop stop) {
   MutexLock lock(&mutex_);
-  boundary_ = std::move(boundary);
+  stops_[fragment] = std::move(stop);
   changed_.NotifyAll();
 }
 

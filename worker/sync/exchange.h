@@ -1,18 +1,19 @@
-// What the training thread and the sync thread give each other. The training thread takes what is staged for a boundary
-// and waits here if it is not there yet; the sync thread publishes. Thread-safe.
+// What the training thread and the sync thread give each other. The training thread takes what is staged for a stop and
+// waits here if it is not there yet; the sync thread publishes. Thread-safe.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
@@ -26,15 +27,18 @@ inline constexpr int64_t kBeforeTraining = -1;
 // How late an interrupt is noticed in a wait.
 inline constexpr absl::Duration kWaitSlice = absl::Milliseconds(100);
 
-// Everything that the boundary of `round` needs.
-struct StagedBoundary {
+// Everything that one fragment's stop in `round` needs to set theta.
+struct StagedStop {
   int64_t round = kBeforeTraining;
-  std::vector<std::shared_ptr<const FragmentOuter::Staged>> fragments;
-  // Newest version that every fragment has received.
-  int64_t published = 0;
+  std::shared_ptr<const FragmentOuter::Staged> staged;
+  int64_t published = 0;  // Newest version that the fragment has received.
+};
 
-  // Oldest version in it.
-  int64_t version() const;
+// A fragment's stop, and the version that it needs.
+struct StopNeed {
+  int fragment = 0;
+  int64_t round = kBeforeTraining;
+  int64_t required = 0;
 };
 
 // The consensus at one version, all fragments, for evaluation. Shapes: parameters [layout.element_count()].
@@ -57,13 +61,13 @@ class Exchange {
   // ---- The training thread ----
 
   struct Taken {
-    StagedBoundary boundary;
-    bool waited = false;  // It was not there yet.
+    std::vector<StagedStop> stops;  // In the order of the needs.
+    bool waited = false;            // Some of it was not there yet.
     absl::Duration wait;
   };
-  // What is staged for the boundary of `round`, once that holds `required` applied global deltas.
+  // What is staged for some fragments' stops, once all of them hold what they need.
   // Errors: kCancelled when interrupted, kUnavailable when the coordinator is silent for too long, or as Fail said.
-  absl::StatusOr<Taken> Take(int64_t round, int64_t required);
+  absl::StatusOr<Taken> Take(absl::Span<const StopNeed> needs);
 
   // Waits until the run has ended and everything is applied. Errors: as above.
   absl::Status AwaitEnd();
@@ -78,7 +82,7 @@ class Exchange {
 
   // ---- The sync thread and the control thread ----
 
-  void Publish(StagedBoundary boundary);
+  void Publish(int fragment, StagedStop stop);
   // True: copies of the consensus are wanted when it crosses a multiple of eval.every, and at the end.
   void SetEvaluator(bool evaluator) { evaluator_.store(evaluator, std::memory_order_relaxed); }
   bool evaluator() const { return evaluator_.load(std::memory_order_relaxed); }
@@ -92,6 +96,7 @@ class Exchange {
  private:
   absl::Status CheckLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckHopeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsThereLocked(const StopNeed& need) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WaitALittle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
@@ -99,7 +104,7 @@ class Exchange {
   std::atomic<bool> evaluator_ = false;
   mutable Mutex mutex_;
   CondVar changed_;
-  std::optional<StagedBoundary> boundary_ ABSL_GUARDED_BY(mutex_);  // Nothing before the first Publish.
+  std::map<int, StagedStop> stops_ ABSL_GUARDED_BY(mutex_);  // By fragment.
   std::shared_ptr<const ConsensusCopy> copy_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);

@@ -63,11 +63,12 @@ SyncCore::SyncCore(Options options, const RunConfig* config, const Layout* layou
       exchange_(exchange),
       board_(board),
       network_(network),
-      schedule_(*config),
+      schedule_(*config, layout->fragment_count()),
       downlink_(FindCodec(config->wire.downlink)),
       store_(StoreOptions(options_, *config, *layout)),
       upload_(UploadOptions(options_.upload, *config)),
-      download_(DownloadOptions(options_.download, *layout)) {
+      download_(DownloadOptions(options_.download, *layout)),
+      stops_(static_cast<size_t>(layout->fragment_count()), kBeforeTraining) {
   DILOCO_CHECK(downlink_ != nullptr);
   for (int f = 0; f < layout_.fragment_count(); ++f) {
     assemblers_.emplace_back(DeltaAssembler::Options{.run_id = config_.run.id,
@@ -107,28 +108,19 @@ std::optional<MonotonicTime> SyncCore::next_wake() const {
 
 absl::Status SyncCore::On(OuterGradientTaken event) {
   DILOCO_CHECK(!fragments_.empty());
-  const absl::Span<const float> all = event.outer_gradient;
-  for (int f = 0; f < layout_.fragment_count(); ++f) {
-    const FragmentRange& range = layout_.fragments()[static_cast<size_t>(f)];
-    const ContributionStore::Contribution& contribution =
-        store_.Add(event.round, f, all.subspan(static_cast<size_t>(range.offset), static_cast<size_t>(range.count)));
-    OwnContribution own{.round = event.round, .digest = contribution.digest};
-    own.lambda = event.lambdas.empty() ? 0 : event.lambdas[static_cast<size_t>(f)];
-    own.decoded.resize(static_cast<size_t>(range.count));
-    store_.options().codec->decode(contribution.encoded, absl::MakeSpan(own.decoded));
-    fragments_[static_cast<size_t>(f)].Contribute(std::move(own));
-    unstaged_.insert(f);
-    Upload(ContributionOffered{event.round, f, contribution.encoded.size(),
-                               static_cast<uint32_t>(store_.options().chunk_bytes)});
-  }
+  const ContributionStore::Contribution& contribution = store_.Add(event.round, event.fragment, event.outer_gradient);
+  OwnContribution own{.round = event.round, .digest = contribution.digest, .lambda = event.lambda};
+  own.decoded.resize(event.outer_gradient.size());
+  store_.options().codec->decode(contribution.encoded, absl::MakeSpan(own.decoded));
+  fragments_[static_cast<size_t>(event.fragment)].Contribute(std::move(own));
+  Upload(ContributionOffered{event.round, event.fragment, contribution.encoded.size(),
+                             static_cast<uint32_t>(store_.options().chunk_bytes)});
   return absl::OkStatus();
 }
 
 absl::Status SyncCore::On(const RoundAbstained& event) {
-  for (int f = 0; f < layout_.fragment_count(); ++f) {
-    if (fragments_[static_cast<size_t>(f)].received() <= event.round) {
-      abstentions_.push_back({f, event.round, event.reason});
-    }
+  if (fragments_[static_cast<size_t>(event.fragment)].received() <= event.round) {
+    abstentions_.push_back({event.fragment, event.round, event.reason});
   }
   ReportStatus();
   if (options_.on_abstained) {
@@ -138,12 +130,8 @@ absl::Status SyncCore::On(const RoundAbstained& event) {
 }
 
 absl::Status SyncCore::On(const TrainingAdvanced& event) {
-  if (boundary_.round == kBeforeTraining) {
-    for (int f = 0; f < layout_.fragment_count(); ++f) {
-      unstaged_.insert(f);
-    }
-  }
-  boundary_.round = event.round;
+  stops_[static_cast<size_t>(event.fragment)] = event.round;
+  unstaged_.insert(event.fragment);
   return ApplyAllowed();
 }
 

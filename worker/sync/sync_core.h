@@ -3,7 +3,7 @@
 //
 //   outer gradient -> encode, keep, upload until settled
 //   snapshot       -> consensus of each fragment
-//   global deltas  -> assemble, check, hold back, apply as the boundary in progress allows, stage for it
+//   global deltas  -> assemble, check, hold back, apply as the fragment's next stop allows, stage for it
 //   end record     -> apply everything, check the final digests
 #pragma once
 
@@ -36,20 +36,23 @@ namespace diloco {
 
 // ---- Events ----
 
-// From the training thread, rounds ascending: the outer gradient of a boundary, [layout.element_count()], and the
-// lambda of each fragment as it was staged.
+// From the training thread, a fragment's rounds ascending: the outer gradient of a round, [fragment's count], and
+// lambda as it was staged.
 struct OuterGradientTaken {
+  int fragment = 0;
   int64_t round = 0;
   std::vector<float> outer_gradient;
-  std::vector<float> lambdas;
+  float lambda = 0;
 };
 // There is none for this round.
 struct RoundAbstained {
+  int fragment = 0;
   int64_t round = 0;
   std::string reason;
 };
-// The next boundary is that of `round`; `run.rounds`: there is none. The first one begins training.
+// The fragment's next stop that sets is in `round`; `run.rounds`: there is none. The first one begins training.
 struct TrainingAdvanced {
+  int fragment = 0;
   int64_t round = 0;
 };
 // From the network.
@@ -135,13 +138,12 @@ class SyncCore {
   void SettleOwn(const v1::SettledContribution& settled);
 
   absl::Status ApplyAllowed();
-  int64_t Allowed(const FragmentSync& fragment) const;
+  int64_t Allowed(int fragment) const;
   int64_t Published() const;
   std::optional<int64_t> CommonVersion() const;
   void MaybeCopyConsensus(bool at_end);
   void Announce(int fragment);
-  FragmentOuter::Staged Stage(const FragmentSync& fragment) const;
-  void PublishBoundary();
+  void PublishStops();
   absl::Status MaybeFinish();
   void ReportStatus();
 
@@ -172,8 +174,8 @@ class SyncCore {
   std::optional<SnapshotAssembler> snapshot_;
   std::vector<FragmentSync> fragments_;  // Empty before the first snapshot.
 
-  StagedBoundary boundary_;  // Its round: the boundary that the training thread takes next.
-  std::set<int> unstaged_;   // Fragments that changed since they were staged.
+  std::vector<int64_t> stops_;  // By fragment, the round whose stop the training thread takes next.
+  std::set<int> unstaged_;      // Fragments that changed since they were staged.
   struct Announcement {
     int fragment = 0;
     int64_t version = 0;

@@ -1,4 +1,4 @@
-// The outer loop in SyncCore: what the boundary in progress may apply, and what is staged for it.
+// The outer loop in SyncCore: what each fragment's next stop may apply, and what is staged for it.
 #include <algorithm>
 #include <utility>
 
@@ -7,12 +7,14 @@
 
 namespace diloco {
 
-int64_t SyncCore::Allowed(const FragmentSync& fragment) const {
-  if (boundary_.round >= schedule_.rounds()) {
-    return fragment.received();
+// Before training a worker takes all there is, and after the last stop too.
+int64_t SyncCore::Allowed(int fragment) const {
+  const int64_t received = fragments_[static_cast<size_t>(fragment)].received();
+  const int64_t round = stops_[static_cast<size_t>(fragment)];
+  if (round == kBeforeTraining || round >= schedule_.rounds()) {
+    return received;
   }
-  const int64_t round = std::max(boundary_.round, options_.first_round);
-  return std::min(fragment.received(), schedule_.Plan(round, fragment.received()).wanted);
+  return std::min(received, schedule_.Plan(round, received).wanted);
 }
 
 int64_t SyncCore::Published() const {
@@ -35,7 +37,7 @@ absl::Status SyncCore::ApplyAllowed() {
   while (true) {
     int next = -1;
     for (size_t f = 0; f < fragments_.size(); ++f) {
-      const bool allowed = fragments_[f].version() < Allowed(fragments_[f]);
+      const bool allowed = fragments_[f].version() < Allowed(static_cast<int>(f));
       if (allowed && (next < 0 || fragments_[f].version() < fragments_[static_cast<size_t>(next)].version())) {
         next = static_cast<int>(f);
       }
@@ -47,7 +49,7 @@ absl::Status SyncCore::ApplyAllowed() {
     Announce(next);
     MaybeCopyConsensus(false);
   }
-  PublishBoundary();
+  PublishStops();
   // Only now: whoever hears of a version finds it staged.
   for (const auto& [fragment, version, digest] : std::exchange(announcements_, {})) {
     options_.on_consensus(fragment, version, digest);
@@ -83,30 +85,30 @@ void SyncCore::MaybeCopyConsensus(bool at_end) {
   exchange_->PublishConsensusCopy(std::move(copy));
 }
 
-FragmentOuter::Staged SyncCore::Stage(const FragmentSync& fragment) const {
-  if (boundary_.round != kBeforeTraining) {
-    return fragment.Stage();
+void SyncCore::PublishStops() {
+  for (const int f : std::exchange(unstaged_, {})) {
+    const FragmentSync& fragment = fragments_[static_cast<size_t>(f)];
+    const int64_t round = stops_[static_cast<size_t>(f)];
+    if (round >= schedule_.rounds()) {
+      continue;
+    }
+    FragmentOuter::Staged staged;
+    if (round == kBeforeTraining) {
+      const absl::Span<const float> parameters = fragment.consensus().parameters();
+      staged = {.base = {parameters.begin(), parameters.end()}, .version = fragment.version()};
+    } else {
+      staged = fragment.Stage();
+    }
+    exchange_->Publish(f, {.round = round,
+                           .staged = std::make_shared<const FragmentOuter::Staged>(std::move(staged)),
+                           .published = fragment.received()});
   }
-  const absl::Span<const float> parameters = fragment.consensus().parameters();
-  return {.base = {parameters.begin(), parameters.end()}, .version = fragment.version()};
-}
-
-void SyncCore::PublishBoundary() {
-  if (fragments_.empty() || boundary_.round >= schedule_.rounds()) {
-    return;
-  }
-  boundary_.published = Published();
-  boundary_.fragments.resize(fragments_.size());
-  for (const int f : unstaged_) {
-    boundary_.fragments[static_cast<size_t>(f)] =
-        std::make_shared<const FragmentOuter::Staged>(Stage(fragments_[static_cast<size_t>(f)]));
-  }
-  unstaged_.clear();
-  exchange_->Publish(boundary_);
 }
 
 absl::Status SyncCore::MaybeFinish() {
-  if (finished_ || !end_ || boundary_.round < schedule_.rounds()) {
+  const bool training =
+      std::any_of(stops_.begin(), stops_.end(), [this](int64_t round) { return round < schedule_.rounds(); });
+  if (finished_ || !end_ || training) {
     return absl::OkStatus();
   }
   for (size_t f = 0; f < fragments_.size(); ++f) {

@@ -44,7 +44,7 @@ class RunningWorker {
 
   RunningWorker(WorkerOptions options, QuadraticTrainer::Options trainer) {
     options.interrupt = &interrupt_;
-    options.on_boundary = [this](const BoundaryReport& report) {
+    options.on_stop = [this](const StopReport& report) {
       MutexLock lock(&mutex_);
       boundaries_.push_back({report.round, report.next_round, report.version, report.finite, report.waited,
                              report.blocked_seconds, std::vector<float>(report.theta.begin(), report.theta.end())});

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -110,12 +112,13 @@ void ExpectNear(const Floats& actual, const testing::Vector& expected, double to
   }
 }
 
-std::vector<Trajectory> AllTrajectories() {
+std::vector<Trajectory> Trajectories(bool streaming) {
   absl::StatusOr<std::vector<Trajectory>> trajectories = testing::LoadTrajectories(testing::TrajectoriesPath());
   if (!trajectories.ok()) {
     ADD_FAILURE() << trajectories.status();
     return {};
   }
+  std::erase_if(*trajectories, [&](const Trajectory& trajectory) { return trajectory.streaming() != streaming; });
   return *std::move(trajectories);
 }
 
@@ -136,7 +139,7 @@ class TrajectoryTest : public ::testing::TestWithParam<Trajectory> {};
 TEST_P(TrajectoryTest, OuterLoopFollowsIt) {
   const Trajectory& trajectory = GetParam();
   const RunConfig config = trajectory.Config();
-  const Schedule schedule(config);
+  const Schedule schedule(config, 1);
   std::vector<LocalWorker> workers;
   for (int m = 0; m < trajectory.workers; ++m) workers.emplace_back(trajectory, config, m);
   std::vector<Round> rounds;
@@ -172,10 +175,116 @@ TEST_P(TrajectoryTest, OuterLoopFollowsIt) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, TrajectoryTest, ::testing::ValuesIn(AllTrajectories()),
-                         [](const ::testing::TestParamInfo<Trajectory>& parameter) {
-                           return absl::StrFormat("%s%d", parameter.param.method, parameter.param.index);
-                         });
+std::string CaseName(const ::testing::TestParamInfo<Trajectory>& parameter) {
+  return absl::StrFormat("%s%d", parameter.param.method, parameter.param.index);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, TrajectoryTest, ::testing::ValuesIn(Trajectories(/*streaming=*/false)), CaseName);
+
+// One fragment of all workers, in lockstep: what the schedule says, with one average for everybody.
+class StreamedFragment {
+ public:
+  StreamedFragment(const RunConfig& config, const Schedule& schedule, int fragment, FragmentRange range, Floats start)
+      : schedule_(schedule),
+        fragment_(fragment),
+        range_(range),
+        mixing_(static_cast<float>(config.streaming.mixing)),
+        scalars_{.rate = static_cast<float>(config.outer.rate),
+                 .momentum = static_cast<float>(config.outer.momentum),
+                 .participating_weight = static_cast<double>(config.run.workers)},
+        outer_({.method = FindMethod(config.method), .lookahead = {}, .initial_scalars = scalars_, .own_weight = 1},
+               Consensus(FindOuterOptimizer("nesterov"), start)),
+        anchor_(std::move(start)),
+        next_(schedule.FirstAfter(fragment, 0, 0)) {}
+
+  void StopAt(int64_t step, std::vector<QuadraticTrainer>* trainers) {
+    for (; next_ && next_->step == step; next_ = schedule_.Next(fragment_, *next_)) {
+      if (next_->takes) Take(trainers);
+      if (next_->sets) Set(trainers);
+    }
+  }
+  const FragmentRange& range() const { return range_; }
+  absl::Span<const float> consensus() const { return outer_.consensus().parameters(); }
+
+ private:
+  void Take(std::vector<QuadraticTrainer>* trainers) {
+    std::vector<Floats> gradients;
+    for (QuadraticTrainer& trainer : *trainers) {
+      Floats theta(anchor_.size());
+      ASSERT_TRUE(trainer.ReadParameters(range_.offset, absl::MakeSpan(theta)).ok());
+      gradients.emplace_back(theta.size());
+      ASSERT_TRUE(TakeOuterGradient(anchor_, theta, absl::MakeSpan(gradients.back())));
+    }
+    std::vector<const Floats*> all;
+    for (const Floats& gradient : gradients) all.push_back(&gradient);
+    average_ = Mean(all);
+  }
+  void Set(std::vector<QuadraticTrainer>* trainers) {
+    ASSERT_EQ(schedule_.Plan(next_->round, outer_.consensus().version() + 1).required,
+              outer_.consensus().version() + 1);
+    ASSERT_TRUE(outer_.Apply(scalars_, average_, {}).ok());
+    anchor_ = outer_.Stage().base;
+    for (QuadraticTrainer& trainer : *trainers) {
+      Floats theta(anchor_.size());
+      ASSERT_TRUE(trainer.ReadParameters(range_.offset, absl::MakeSpan(theta)).ok());
+      Mix(mixing_, anchor_, absl::MakeSpan(theta));
+      ASSERT_TRUE(trainer.WriteParameters(range_.offset, theta).ok());
+    }
+  }
+
+  const Schedule& schedule_;
+  const int fragment_;
+  const FragmentRange range_;
+  const float mixing_;
+  const StepScalars scalars_;
+  FragmentOuter outer_;
+  Floats anchor_;
+  Floats average_;
+  std::optional<Stop> next_;
+};
+
+class StreamingTrajectoryTest : public ::testing::TestWithParam<Trajectory> {};
+
+TEST_P(StreamingTrajectoryTest, FragmentsFollowIt) {
+  const Trajectory& trajectory = GetParam();
+  const RunConfig config = trajectory.Config();
+  std::vector<QuadraticTrainer> trainers;
+  for (int m = 0; m < trajectory.workers; ++m) trainers.emplace_back(trajectory, m);
+  const absl::StatusOr<Layout> layout = Layout::Cut(trainers[0].Tensors(), config.fragments.cut);
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  for (QuadraticTrainer& trainer : trainers) trainer.SetLayout(*layout);
+  const Schedule schedule(config, layout->fragment_count());
+  std::vector<StreamedFragment> fragments;
+  for (int f = 0; f < layout->fragment_count(); ++f) {
+    const FragmentRange& range = layout->fragments()[static_cast<size_t>(f)];
+    Floats start(static_cast<size_t>(range.count));
+    ASSERT_TRUE(trainers[0].ReadParameters(range.offset, absl::MakeSpan(start)).ok());
+    fragments.emplace_back(config, schedule, f, range, std::move(start));
+  }
+  for (size_t step = 0; step < trajectory.theta.size(); ++step) {
+    for (QuadraticTrainer& trainer : trainers) ASSERT_TRUE(trainer.Step(static_cast<int64_t>(step)).ok());
+    for (StreamedFragment& fragment : fragments) fragment.StopAt(static_cast<int64_t>(step) + 1, &trainers);
+    const double tolerance = testing::Tolerance(trajectory.theta[step]);
+    for (size_t m = 0; m < trainers.size(); ++m) {
+      for (size_t i = 0; i < trainers[m].theta().size(); ++i) {
+        EXPECT_NEAR(trainers[m].theta()[i], trajectory.theta[step][m][i], tolerance)
+            << "step " << step + 1 << " worker " << m << " element " << i;
+      }
+    }
+    for (const StreamedFragment& fragment : fragments) {
+      for (const TensorPlacement& place : layout->placements()) {
+        const int64_t at = place.offset - fragment.range().offset;
+        if (at < 0 || at >= fragment.range().count) continue;
+        EXPECT_NEAR(fragment.consensus()[static_cast<size_t>(at)],
+                    trajectory.consensus[step][static_cast<size_t>(place.tensor)], tolerance)
+            << "step " << step + 1 << " element " << place.tensor;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, StreamingTrajectoryTest, ::testing::ValuesIn(Trajectories(/*streaming=*/true)),
+                         CaseName);
 
 }  // namespace
 }  // namespace diloco

@@ -22,13 +22,11 @@ class ManualClock final : public Clock {
   std::atomic<int64_t> now_ = 1;
 };
 
-StagedBoundary Staged(int64_t round, int64_t version) {
-  StagedBoundary boundary{.round = round, .published = version};
-  boundary.fragments.push_back(
-      std::make_shared<const FragmentOuter::Staged>(FragmentOuter::Staged{.base = {1.0f}, .version = version}));
-  boundary.fragments.push_back(
-      std::make_shared<const FragmentOuter::Staged>(FragmentOuter::Staged{.base = {2.0f}, .version = version + 1}));
-  return boundary;
+StagedStop Staged(int64_t round, int64_t version) {
+  return {.round = round,
+          .staged =
+              std::make_shared<const FragmentOuter::Staged>(FragmentOuter::Staged{.base = {1.0f}, .version = version}),
+          .published = version};
 }
 
 class ExchangeTest : public testing::Test {
@@ -39,33 +37,42 @@ class ExchangeTest : public testing::Test {
 };
 
 TEST_F(ExchangeTest, TakesWhatIsThereWithoutWaiting) {
-  exchange_.Publish(Staged(3, 2));
-  const auto taken = exchange_.Take(3, 2);
+  exchange_.Publish(0, Staged(3, 2));
+  const auto taken = exchange_.Take({{.fragment = 0, .round = 3, .required = 2}});
   ASSERT_EQ(taken.status(), absl::OkStatus());
   EXPECT_FALSE(taken->waited);
   EXPECT_EQ(taken->wait, absl::ZeroDuration());
-  EXPECT_EQ(taken->boundary.version(), 2);
+  EXPECT_EQ(taken->stops[0].staged->version, 2);
 }
 
-TEST_F(ExchangeTest, WaitsForTheRoundAndForTheOldestFragment) {
-  exchange_.Publish(Staged(2, 9));  // Of another round.
+TEST_F(ExchangeTest, WaitsForTheRoundAndForEveryFragment) {
+  exchange_.Publish(0, Staged(2, 9));  // Of another round.
+  exchange_.Publish(1, Staged(3, 2));
   std::thread sync([this] {
-    exchange_.Publish(Staged(3, 1));  // One fragment is at 2 already.
-    exchange_.Publish(Staged(3, 2));
+    exchange_.Publish(0, Staged(3, 1));
+    exchange_.Publish(0, Staged(3, 2));
   });
-  const auto taken = exchange_.Take(3, 2);
+  const auto taken =
+      exchange_.Take({{.fragment = 1, .round = 3, .required = 2}, {.fragment = 0, .round = 3, .required = 2}});
   sync.join();
   ASSERT_EQ(taken.status(), absl::OkStatus());
-  EXPECT_EQ(taken->boundary.round, 3);
-  EXPECT_EQ(taken->boundary.version(), 2);
+  ASSERT_EQ(taken->stops.size(), 2u);
+  EXPECT_EQ(taken->stops[1].round, 3);
+  EXPECT_EQ(taken->stops[1].staged->version, 2);
+}
+
+TEST_F(ExchangeTest, AStopThatNeedsNothingDoesNotWait) {
+  const auto taken = exchange_.Take({});
+  ASSERT_EQ(taken.status(), absl::OkStatus());
+  EXPECT_FALSE(taken->waited);
 }
 
 TEST_F(ExchangeTest, NothingIsThereBeforeTheFirstPublish) {
-  std::thread sync([this] { exchange_.Publish(Staged(kBeforeTraining, 0)); });
-  const auto taken = exchange_.Take(kBeforeTraining, 0);
+  std::thread sync([this] { exchange_.Publish(4, Staged(kBeforeTraining, 0)); });
+  const auto taken = exchange_.Take({{.fragment = 4}});
   sync.join();
   ASSERT_EQ(taken.status(), absl::OkStatus());
-  EXPECT_EQ(taken->boundary.fragments.size(), 2u);
+  EXPECT_EQ(taken->stops[0].staged->version, 0);
 }
 
 TEST_F(ExchangeTest, FirstFailureEndsWaits) {
@@ -73,7 +80,7 @@ TEST_F(ExchangeTest, FirstFailureEndsWaits) {
     exchange_.Fail(absl::DataLossError("first"));
     exchange_.Fail(absl::InternalError("second"));
   });
-  EXPECT_EQ(exchange_.Take(0, 0).status(), absl::DataLossError("first"));
+  EXPECT_EQ(exchange_.Take({{.fragment = 0, .round = 0}}).status(), absl::DataLossError("first"));
   sync.join();
   EXPECT_EQ(exchange_.Check(), absl::DataLossError("first"));
   EXPECT_EQ(exchange_.AwaitEnd(), absl::DataLossError("first"));
@@ -81,7 +88,7 @@ TEST_F(ExchangeTest, FirstFailureEndsWaits) {
 
 TEST_F(ExchangeTest, InterruptEndsWaits) {
   std::thread signal([this] { interrupt_ = true; });
-  EXPECT_EQ(exchange_.Take(0, 0).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(exchange_.Take({{.fragment = 0, .round = 0}}).status().code(), absl::StatusCode::kCancelled);
   signal.join();
   EXPECT_EQ(exchange_.Check().code(), absl::StatusCode::kCancelled);
 }
@@ -110,7 +117,7 @@ TEST(ExchangeHopeTest, GivesUpAfterSilenceOnly) {
   EXPECT_EQ(exchange.CheckHope(), absl::OkStatus());
   clock.Pass(absl::Minutes(1));
   EXPECT_EQ(exchange.Check(), absl::OkStatus()) << "who does not wait does not give up";
-  const absl::Status status = exchange.Take(0, 0).status();
+  const absl::Status status = exchange.Take({{.fragment = 0, .round = 0}}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("no word from the coordinator at host:1 for 30m"));
 }

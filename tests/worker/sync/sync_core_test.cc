@@ -1,6 +1,7 @@
 // The sync thread's decisions, one event at a time, without threads or a network.
 #include "worker/sync/sync_core.h"
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 #include <string>
@@ -133,7 +134,30 @@ class SyncCoreTest : public testing::Test {
     });
   }
 
-  StagedBoundary Staged(int64_t round) { return exchange_.Take(round, 0)->boundary; }
+  // What the training thread does with both fragments at once.
+  absl::Status Advance(int64_t round) {
+    absl::Status status = Handle(TrainingAdvanced{0, round});
+    status.Update(Handle(TrainingAdvanced{1, round}));
+    return status;
+  }
+  absl::Status Contribute(int64_t round, float lambda) {
+    absl::Status status = Handle(OuterGradientTaken{0, round, {0.5f}, lambda});
+    status.Update(Handle(OuterGradientTaken{1, round, {0.25f}, lambda}));
+    return status;
+  }
+  absl::Status Abstain(int64_t round) {
+    absl::Status status = Handle(RoundAbstained{0, round, "not finite"});
+    status.Update(Handle(RoundAbstained{1, round, "not finite"}));
+    return status;
+  }
+
+  StagedStop Staged(int fragment, int64_t round) {
+    return exchange_.Take({{.fragment = fragment, .round = round, .required = 0}})->stops[0];
+  }
+  // Oldest version of both.
+  int64_t Version(int64_t round) {
+    return std::min(Staged(0, round).staged->version, Staged(1, round).staged->version);
+  }
 
   const Layout layout_ =
       Layout::Cut({{.name = "a", .shape = {1}, .layer = 0}, {.name = "b", .shape = {1}, .layer = 1}}, {.count = 2})
@@ -156,49 +180,47 @@ class SyncCoreTest : public testing::Test {
 TEST_F(SyncCoreTest, StagesTheConsensusBeforeTraining) {
   Make(Config("eager"));
   EXPECT_THAT(network_.subscribed, ElementsAre(0, 0));
-  const StagedBoundary staged = Staged(kBeforeTraining);
-  EXPECT_THAT(staged.fragments[0]->base, ElementsAre(1));
-  EXPECT_THAT(staged.fragments[1]->base, ElementsAre(2));
+  EXPECT_THAT(Staged(0, kBeforeTraining).staged->base, ElementsAre(1));
+  EXPECT_THAT(Staged(1, kBeforeTraining).staged->base, ElementsAre(2));
   EXPECT_THAT(seen_,
               ElementsAre(std::tuple(0, 0, theirs_[0].ComputeDigest()), std::tuple(1, 0, theirs_[1].ComputeDigest())));
 }
 
 TEST_F(SyncCoreTest, HoldsBackWhatTheBoundaryMayNotApply) {
   Make(Config("eager", "max_late: 0\n"));
-  ASSERT_EQ(Handle(TrainingAdvanced{0}), absl::OkStatus());
-  EXPECT_EQ(Staged(0).version(), 0);
-  ASSERT_EQ(Handle(OuterGradientTaken{0, {0.5f, 0.25f}, {1, 1}}), absl::OkStatus());
-  ASSERT_EQ(Handle(TrainingAdvanced{1}), absl::OkStatus());
-  EXPECT_EQ(Staged(1).version(), 0);
+  ASSERT_EQ(Advance(0), absl::OkStatus());
+  EXPECT_EQ(Version(0), 0);
+  ASSERT_EQ(Contribute(0, 1), absl::OkStatus());
+  ASSERT_EQ(Advance(1), absl::OkStatus());
+  EXPECT_EQ(Version(1), 0);
   ASSERT_EQ(Publish(0, 0.5f, {0}), absl::OkStatus());
-  EXPECT_EQ(Staged(1).fragments[0]->version, 1);
-  EXPECT_EQ(Staged(1).published, 0) << "the other fragment's is not there";
+  EXPECT_EQ(Staged(0, 1).staged->version, 1);
+  EXPECT_EQ(Staged(1, 1).published, 0);
   ASSERT_EQ(Publish(1, 0.25f, {0}), absl::OkStatus());
-  EXPECT_EQ(Staged(1).version(), 1);
-  EXPECT_EQ(Staged(1).published, 1);
+  EXPECT_EQ(Version(1), 1);
+  EXPECT_EQ(Staged(0, 1).published, 1);
   // Boundary 1 may have version 1. The average of round 1 closes without this worker's contribution: everything.
   ASSERT_EQ(Publish(0, 0.125f), absl::OkStatus());
-  EXPECT_EQ(Staged(1).fragments[0]->version, 2);
+  EXPECT_EQ(Staged(0, 1).staged->version, 2);
 }
 
 TEST_F(SyncCoreTest, StagesTheConsensusForMethodsWithoutLookAhead) {
   Make(Config("delayed"));
-  ASSERT_EQ(Handle(TrainingAdvanced{0}), absl::OkStatus());
-  ASSERT_EQ(Handle(OuterGradientTaken{0, {0.5f, 0.25f}, {0, 0}}), absl::OkStatus());
-  ASSERT_EQ(Handle(TrainingAdvanced{1}), absl::OkStatus());
+  ASSERT_EQ(Advance(0), absl::OkStatus());
+  ASSERT_EQ(Contribute(0, 0), absl::OkStatus());
+  ASSERT_EQ(Advance(1), absl::OkStatus());
   ASSERT_EQ(Publish(0, 0.5f, {0}), absl::OkStatus());
   ASSERT_EQ(Publish(1, 0.25f, {0}), absl::OkStatus());
-  const StagedBoundary staged = Staged(1);
-  EXPECT_EQ(staged.version(), 1);
+  EXPECT_EQ(Version(1), 1);
   // b = 0.5, s = 1 - 0.5 * (0.5 + 0.5 * 0.5).
-  EXPECT_THAT(staged.fragments[0]->base, ElementsAre(0.625f));
-  EXPECT_EQ(staged.fragments[0]->coefficient, 0);
+  EXPECT_THAT(Staged(0, 1).staged->base, ElementsAre(0.625f));
+  EXPECT_EQ(Staged(0, 1).staged->coefficient, 0);
 }
 
 TEST_F(SyncCoreTest, SendsEachFragmentUntilItIsSettled) {
   Make(Config("eager"));
-  ASSERT_EQ(Handle(TrainingAdvanced{0}), absl::OkStatus());
-  ASSERT_EQ(Handle(OuterGradientTaken{0, {0.5f, 0.25f}, {1, 1}}), absl::OkStatus());
+  ASSERT_EQ(Advance(0), absl::OkStatus());
+  ASSERT_EQ(Contribute(0, 1), absl::OkStatus());
   ASSERT_THAT(network_.sent, SizeIs(1));
   ASSERT_EQ(Handle(UploadWritten{0, 1}), absl::OkStatus());
   ASSERT_THAT(network_.sent, SizeIs(2));
@@ -214,10 +236,10 @@ TEST_F(SyncCoreTest, SendsEachFragmentUntilItIsSettled) {
 TEST_F(SyncCoreTest, ContributionThatANewerOneOvertookIsForgottenWithIt) {
   Make(Config("eager"));
   for (const int64_t round : {0, 1}) {
-    ASSERT_EQ(Handle(TrainingAdvanced{round}), absl::OkStatus());
-    ASSERT_EQ(Handle(OuterGradientTaken{round, {0.5f, 0.25f}, {1, 1}}), absl::OkStatus());
+    ASSERT_EQ(Advance(round), absl::OkStatus());
+    ASSERT_EQ(Contribute(round, 1), absl::OkStatus());
   }
-  ASSERT_EQ(Handle(TrainingAdvanced{2}), absl::OkStatus());
+  ASSERT_EQ(Advance(2), absl::OkStatus());
   for (int i = 0; i < 3; ++i) ASSERT_EQ(Handle(UploadWritten{0, 1}), absl::OkStatus());
   EXPECT_EQ(board_.Get().upload_queue, 4);
   ASSERT_EQ(Publish(0, 0), absl::OkStatus());
@@ -227,11 +249,11 @@ TEST_F(SyncCoreTest, ContributionThatANewerOneOvertookIsForgottenWithIt) {
 
 TEST_F(SyncCoreTest, AbstentionsLastUntilTheRoundCommits) {
   Make(Config("eager"));
-  ASSERT_EQ(Handle(TrainingAdvanced{0}), absl::OkStatus());
-  ASSERT_EQ(Handle(RoundAbstained{0, "not finite"}), absl::OkStatus());
-  ASSERT_EQ(Handle(TrainingAdvanced{1}), absl::OkStatus());
+  ASSERT_EQ(Advance(0), absl::OkStatus());
+  ASSERT_EQ(Abstain(0), absl::OkStatus());
+  ASSERT_EQ(Advance(1), absl::OkStatus());
   ASSERT_THAT(board_.Get().abstentions, SizeIs(2));
-  EXPECT_THAT(told_, ElementsAre(2)) << "the others' round waits for it";
+  EXPECT_THAT(told_, ElementsAre(1, 2)) << "the others' round waits for it";
   EXPECT_EQ(board_.Get().abstentions[0].reason, "not finite");
   ASSERT_EQ(Publish(1, 0), absl::OkStatus());
   ASSERT_THAT(board_.Get().abstentions, SizeIs(1));
@@ -243,7 +265,7 @@ TEST_F(SyncCoreTest, AbstentionsLastUntilTheRoundCommits) {
 TEST_F(SyncCoreTest, CopiesTheConsensusForTheEvaluatorWhenAllFragmentsCrossAMultiple) {
   Make(Config("eager", "eval: {every: 2}\n"));
   exchange_.SetEvaluator(true);
-  ASSERT_EQ(Handle(TrainingAdvanced{4}), absl::OkStatus());  // Nothing is held back any more.
+  ASSERT_EQ(Advance(4), absl::OkStatus());  // Nothing is held back any more.
   ASSERT_EQ(Publish(0, 0.5f), absl::OkStatus());
   ASSERT_EQ(Publish(0, 0.5f), absl::OkStatus());
   ASSERT_EQ(Publish(1, 0.5f), absl::OkStatus());
@@ -257,7 +279,7 @@ TEST_F(SyncCoreTest, CopiesTheConsensusForTheEvaluatorWhenAllFragmentsCrossAMult
 
 TEST_F(SyncCoreTest, EndIsPublishedOnceEverythingIsAppliedAndRight) {
   Make(Config("eager"));
-  ASSERT_EQ(Handle(TrainingAdvanced{3}), absl::OkStatus());
+  ASSERT_EQ(Advance(3), absl::OkStatus());
   for (int round = 0; round < 4; ++round) {
     ASSERT_EQ(Publish(0, 0.5f), absl::OkStatus());
     ASSERT_EQ(Publish(1, 0.5f), absl::OkStatus());
@@ -266,14 +288,14 @@ TEST_F(SyncCoreTest, EndIsPublishedOnceEverythingIsAppliedAndRight) {
   interrupt_ = true;  // AwaitEnd would wait.
   EXPECT_FALSE(exchange_.AwaitEnd().ok());
   interrupt_ = false;
-  ASSERT_EQ(Handle(TrainingAdvanced{4}), absl::OkStatus());
+  ASSERT_EQ(Advance(4), absl::OkStatus());
   EXPECT_EQ(exchange_.AwaitEnd(), absl::OkStatus());
   EXPECT_EQ(board_.Get().version, 4);
 }
 
 TEST_F(SyncCoreTest, WrongFinalDigestIsAnError) {
   Make(Config("eager"));
-  ASSERT_EQ(Handle(TrainingAdvanced{4}), absl::OkStatus());
+  ASSERT_EQ(Advance(4), absl::OkStatus());
   for (int round = 0; round < 4; ++round) {
     ASSERT_EQ(Publish(0, 0.5f), absl::OkStatus());
     ASSERT_EQ(Publish(1, 0.5f), absl::OkStatus());
@@ -316,9 +338,9 @@ TEST_F(SyncCoreTest, MessageOfNoFragmentIsDamage) {
 
 TEST_F(SyncCoreTest, ResyncJumpsToTheSnapshotAndDropsWhatItSettles) {
   Make(Config("eager"));
-  ASSERT_EQ(Handle(TrainingAdvanced{0}), absl::OkStatus());
-  ASSERT_EQ(Handle(OuterGradientTaken{0, {0.5f, 0.25f}, {1, 1}}), absl::OkStatus());
-  ASSERT_EQ(Handle(TrainingAdvanced{1}), absl::OkStatus());
+  ASSERT_EQ(Advance(0), absl::OkStatus());
+  ASSERT_EQ(Contribute(0, 1), absl::OkStatus());
+  ASSERT_EQ(Advance(1), absl::OkStatus());
   ASSERT_EQ(Read([](v1::SubscribeResponse* item) { item->mutable_resync()->set_run_id("test"); }), absl::OkStatus());
   for (Consensus& consensus : theirs_) {
     for (int i = 0; i < 3; ++i) {
@@ -329,8 +351,8 @@ TEST_F(SyncCoreTest, ResyncJumpsToTheSnapshotAndDropsWhatItSettles) {
   ASSERT_EQ(core_->HandleTime(now_), absl::OkStatus());
   TakeSnapshot();
   EXPECT_THAT(network_.subscribed, ElementsAre(3, 3));
-  EXPECT_EQ(Staged(1).version(), 3);
-  EXPECT_EQ(Staged(1).published, 3);
+  EXPECT_EQ(Version(1), 3);
+  EXPECT_EQ(Staged(0, 1).published, 3);
   EXPECT_EQ(board_.Get().upload_queue, 0);
   EXPECT_EQ(board_.Get().resyncs, 1);
 }
