@@ -190,9 +190,9 @@ TEST_F(BadInputTest, ACoordinatorThatCannotStartMakesNothing) {
   const std::string nowhere = folder_.File("nowhere/ports.json");
   ExpectRefusal(run(good, data, nowhere), 2, "--port-file " + nowhere);
   ExpectRefusal(run(folder_.Write("unknown.yaml", std::string(kConfig) + "methud: eager\n"), data, ports), 2,
-                "unknown.yaml:6:1: unknown key \"methud\"");
+                "unknown.yaml:7:1: unknown key \"methud\"");
   ExpectRefusal(run(folder_.Write("contradiction.yaml", std::string(kConfig) + "max_late: 1\n"), data, ports), 2,
-                "contradiction.yaml:6:11: max_late: method diloco allows only 0");
+                "contradiction.yaml:7:11: max_late: method diloco allows only 0");
   ExpectRefusal(run(good, folder_.Write("file", "x"), ports), 2, "--data-dir");
   EXPECT_FALSE(fs::exists(folder_.File("deep")));
   EXPECT_FALSE(fs::exists(ports));

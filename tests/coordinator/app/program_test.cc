@@ -81,7 +81,7 @@ TEST_F(ProgramTest, RefusesAWrongFlag) {
 TEST_F(ProgramTest, RefusesAConfigurationAndLeavesNothingBehind) {
   ExpectRefusal(RunOn(folder_.File("none.yaml"), "127.0.0.1:0"), 2, "none.yaml");
   WriteFile(folder_.File("bad.yaml"), std::string(kConfig) + "inner_stepz: 5\n");
-  ExpectRefusal(RunOn(folder_.File("bad.yaml"), "127.0.0.1:0"), 2, "bad.yaml:7:1");
+  ExpectRefusal(RunOn(folder_.File("bad.yaml"), "127.0.0.1:0"), 2, "bad.yaml:8:1");
   EXPECT_FALSE(fs::exists(folder_.File("data")));
 }
 
