@@ -76,38 +76,6 @@ TEST_F(ControlTest, AnswersAHeartbeatWithADirective) {
   EXPECT_TRUE(session->Finish().ok());
 }
 
-// A worker that does not read for a while, until a directive waits behind a write: the stop does not swallow it.
-TEST_F(ControlTest, ADirectiveThatWaitsBehindAWriteIsSentBeforeTheEnd) {
-  constexpr int kHeartbeats = 20'000;
-  Start();
-  WireWorker worker = Worker();
-  worker.JoinAndSeed(Ramp());
-  grpc::ClientContext context;
-  SetDeadline(&context);
-  const std::unique_ptr<SessionPair> session = worker.stub().Session(&context);
-  auto heartbeat = worker.Signed<v1::SessionRequest>();
-  for (int step = 1; step <= kHeartbeats; ++step) {
-    heartbeat.mutable_progress()->set_step(step);
-    ASSERT_TRUE(session->Write(heartbeat));
-  }
-  const auto admin = v1::AdminService::NewStub(MakeChannel(address()));
-  v1::ListWorkersResponse workers;
-  while (workers.workers().empty() || workers.workers(0).progress().step() < kHeartbeats) {
-    grpc::ClientContext call;
-    SetDeadline(&call);
-    ASSERT_TRUE(admin->ListWorkers(&call, {}, &workers).ok());
-  }
-  ASSERT_TRUE(Worker("west").Join().ok());  // The directive that is to arrive: two workers.
-  std::thread stop([this] { service_->Stop(absl::Seconds(60)); });
-  int read = 0;
-  v1::SessionResponse response;
-  while (session->Read(&response)) ++read;
-  EXPECT_LT(read, kHeartbeats) << "no directive had to wait";
-  EXPECT_EQ(response.directive().workers_joined(), 2U);
-  EXPECT_EQ(session->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
-  stop.join();
-}
-
 TEST_F(ControlTest, EndsTheSessionOfWhoIsNoMember) {
   Start();
   WireWorker worker = Worker();
