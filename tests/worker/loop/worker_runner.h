@@ -20,6 +20,7 @@ namespace diloco {
 class RunningWorker {
  public:
   struct Boundary {
+    int64_t step = 0;
     int64_t round = 0;
     int64_t next_round = 0;
     int64_t version = 0;
@@ -46,7 +47,7 @@ class RunningWorker {
     options.interrupt = &interrupt_;
     options.on_stop = [this](const StopReport& report) {
       MutexLock lock(&mutex_);
-      boundaries_.push_back({report.round, report.next_round, report.version, report.finite, report.waited,
+      boundaries_.push_back({report.step, report.round, report.next_round, report.version, report.finite, report.waited,
                              report.blocked_seconds, std::vector<float>(report.theta.begin(), report.theta.end())});
     };
     options.on_progress = [this](const WorkerStatus& status) {
