@@ -57,6 +57,29 @@ TEST_F(DriverMemberTest, JoinIsAnsweredOnceTheMembershipIsDurable) {
   EXPECT_TRUE((*repeated)->ok());
 }
 
+// What the configuration says of fragments can only be held against a model when there is one.
+TEST(DriverFragmentsTest, ModelThatTheConfigurationDoesNotFitIsRefused) {
+  struct Case {
+    std::string fragments;
+    std::string error;
+  };
+  for (const auto& [fragments, error] :
+       {Case{"{count: 2, offsets: [0]}", "fragments.offsets names 1 fragments, the model is cut into 2; name as many"},
+        {"{layers: [[0]]}", "fragments do not cover the model: layer 1 is in none of them; add it to one"},
+        {"{layers: [[0, 2], [1]]}", "fragments name layer 2, which the model lacks"}}) {
+    Coordinator coordinator(
+        "run: {id: test, workers: 1, rounds: 3}\nmethod: diloco\ninner_steps: 4\nfragments: " + fragments + "\n");
+    ASSERT_TRUE(coordinator.Start().ok());
+    v1::JoinRequest request;
+    request.set_run_id("test");
+    request.set_worker_id("east");
+    request.set_incarnation(1);
+    request.set_protocol_version(kProtocolVersion);
+    *request.mutable_tensors() = TensorSpecsToProto(TwoFragments());
+    EXPECT_EQ(coordinator.Call(&Driver::Join, request).status(), absl::InvalidArgumentError(error));
+  }
+}
+
 TEST_F(DriverMemberTest, WrongJoinsAreRefused) {
   ASSERT_TRUE(east_.Join().ok());
   const auto refusal = [&](const std::function<void(v1::JoinRequest*)>& spoil) {
