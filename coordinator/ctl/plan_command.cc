@@ -12,9 +12,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 
+#include "common/base/atomic_file.h"
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "coordinator/ctl/plan_paper_view.h"
+#include "coordinator/ctl/plan_plot.h"
 #include "coordinator/ctl/plan_view.h"
 #include "coordinator/ctl/rate.h"
 #include "coordinator/plan/presets.h"
@@ -30,6 +32,7 @@ Examples:
   dilococtl plan --preset 4B --step-seconds 0.5 --workers 8 --egress 10Gbit --inner-steps 30 --inner-steps 100
   dilococtl plan --layers 80 --parameters 70e9 --step-seconds 4 --method eager --uplink int4 --downlink int4
   dilococtl plan --preset 1B --up 1Gbit --up 200Mbit --down 1Gbit    two workers with links of their own
+  dilococtl plan --preset 1B --plot utilization.svg                  also as a plot, for any rate of the links
   dilococtl plan --paper                                             the papers' tables beside our own figures
 
 Utilization is of a simulated run without an end: upload, merge, download, fragment by fragment, as the service does.
@@ -177,6 +180,16 @@ absl::StatusOr<std::vector<MethodPlan>> PlansOf(const PlanFlags& flags, const Pl
   return plans;
 }
 
+absl::Status WritePlot(const std::string& path, const PlanView& view) {
+  if (view.methods.size() > kMaxPlotSeries) {
+    return absl::InvalidArgumentError(absl::StrFormat("--plot with %d lines: use at most %d methods and values of H",
+                                                      view.methods.size(), kMaxPlotSeries));
+  }
+  DILOCO_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
+  DILOCO_RETURN_IF_ERROR(file->Write(PlotSvg(UtilizationPlot(view))));
+  return file->Commit();
+}
+
 void AddModelOptions(CLI::App& plan, PlanFlags& flags) {
   std::vector<std::string> names;
   for (const Preset& preset : Presets()) names.emplace_back(preset.name);
@@ -238,6 +251,7 @@ void AddPlanCommand(CLI::App& app, PlanFlags& flags) {
   AddModelOptions(*plan, flags);
   AddNetworkOptions(*plan, flags);
   AddMethodOptions(*plan, flags);
+  plan->add_option("--plot", flags.plot, "SVG file of utilization against the rate of the workers' links");
   plan->callback([plan, &flags] {
     // The command itself counts too.
     if (flags.paper && plan->count_all() > 2) {
@@ -258,6 +272,7 @@ absl::StatusOr<ExitCode> RunPlan(const PlanFlags& flags, OutputFormat format, co
                       .model = model,
                       .network = network,
                       .methods = plans};
+  if (!flags.plot.empty()) DILOCO_RETURN_IF_ERROR(WritePlot(flags.plot, view));
   io.out(format == OutputFormat::kJson ? PlanJson(view) : PlanText(view));
   return ExitCode::kOk;
 }

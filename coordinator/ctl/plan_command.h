@@ -39,12 +39,13 @@ struct PlanFlags {
   int layers_each = 3;
   std::string uplink;
   std::string downlink;
+  std::string plot;
 };
 
 // Adds the command to `app`; what it parses goes into `flags`.
 void AddPlanCommand(CLI::App& app, PlanFlags& flags);
 
-// Errors: kInvalidArgument for flags that are wrong or contradict each other.
+// Errors: kInvalidArgument for flags that are wrong or contradict each other; those of writing the plot.
 absl::StatusOr<ExitCode> RunPlan(const PlanFlags& flags, OutputFormat format, const CtlIo& io);
 
 }  // namespace diloco

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "coordinator/plan/plan.h"
@@ -10,7 +9,7 @@
 namespace diloco {
 
 struct PlanView {
-  std::string_view model_name;
+  std::string model_name;
   const PlanModel& model;
   const PlanNetwork& network;
   const std::vector<MethodPlan>& methods;

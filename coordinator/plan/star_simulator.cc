@@ -244,6 +244,8 @@ SteadyBound SteadyBoundOf(const StarRun& run) {
 
 StarOutcome SimulateStar(const StarRun& run) {
   DILOCO_CHECK(!run.links.empty() && !run.fragments.empty() && run.step_seconds > 0 && run.inner_steps > 0);
+  for (const StarLink& link : run.links) DILOCO_CHECK(link.workers > 0 && link.up > 0 && link.down > 0);
+  DILOCO_CHECK(run.ingress > 0 && run.egress > 0);
   StarOutcome outcome = Simulation(run).Run();
   outcome.utilization = std::min(outcome.utilization, SteadyBoundOf(run).utilization);
   return outcome;

@@ -2,11 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coordinator/ctl/ctl.h"
+#include "coordinator/ctl/plan_plot.h"
+#include "tests/support/temp_folder.h"
 #include <nlohmann/json.hpp>
 
 namespace diloco {
@@ -104,12 +110,41 @@ TEST_F(PlanCommandTest, JsonHoldsTheSettingAndEachMethod) {
   EXPECT_TRUE(eager["needed"][4]["gbps"].is_null());
 }
 
+TEST_F(PlanCommandTest, PlotHasALineForEachMethod) {
+  const diloco::testing::TempFolder folder;
+  const std::string path = folder.path() + "/plan.svg";
+  EXPECT_EQ(Run({"--preset", "1B", "--method", "eager", "--method", "diloco", "--plot", path}), 0);
+  EXPECT_THAT(out_, HasSubstr("1B: 1.339e+09 parameters"));
+  std::ifstream file(path);
+  const std::string svg{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(svg, HasSubstr(">1B: utilization against the workers' links</text>"));
+  EXPECT_THAT(svg, HasSubstr(">eager, H = 30</text>"));
+  EXPECT_THAT(svg, HasSubstr(">diloco, H = 30</text>"));
+}
+
+// Eager at its steady bound: from half of it, where half the time is computed, to all of it.
+TEST(PlanPlotTest, LinesGoThroughThePlannersFigures) {
+  const PlanModel model = {.layers = 8, .layer_parameters = 64'000, .step_seconds = 0.1};
+  const PlanNetwork network = {.links = {{.workers = 2}}};
+  const std::vector<MethodPlan> methods = {PlanFor(model, network, {.method = "eager"}).value()};
+  const Plot plot = UtilizationPlot({.model_name = "m", .model = model, .network = network, .methods = methods});
+  ASSERT_EQ(plot.series.size(), 1u);
+  const double bound = methods[0].steady_link * 8 / 1e9;
+  EXPECT_NEAR(plot.series[0].points.front().x, bound / 10, bound * 1e-9);
+  EXPECT_NEAR(plot.series[0].points.back().x, bound * 10, bound * 1e-6);
+  for (const PlotPoint& point : plot.series[0].points) {
+    EXPECT_NEAR(point.y, 100 * std::min(1.0, point.x / bound), 1e-3) << point.x;
+  }
+}
+
 TEST_F(PlanCommandTest, HelpBeginsWithExamples) {
   EXPECT_EQ(Run({"--help"}), 0);
   EXPECT_LT(out_.find("Examples:\n  dilococtl plan --preset 1B"), out_.find("Options:"));
 }
 
 TEST_F(PlanCommandTest, BadInputIsOneSentenceAndExitsWithTwo) {
+  std::vector<std::string> many_lines = {"--preset", "1B", "--method", "eager", "--plot", "/nowhere/plan.svg"};
+  for (int h = 1; h <= 17; ++h) many_lines.insert(many_lines.end(), {"--inner-steps", std::to_string(h)});
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{}, "no model: give --preset"},
       {{"--preset", "2B"}, "preset \"2B\" is not known; use one of 35M"},
@@ -134,6 +169,7 @@ TEST_F(PlanCommandTest, BadInputIsOneSentenceAndExitsWithTwo) {
       {{"--preset", "1B", "--method", "lazy"}, "method \"lazy\" is not known"},
       {{"--preset", "1B", "--uplink", "int3"}, "--uplink int3: use one of fp32"},
       {{"--preset", "1B", "--paper"}, "--paper: stands alone"},
+      {many_lines, "--plot with 17 lines: use at most 16"},
   };
   for (const auto& [arguments, message] : cases) {
     EXPECT_EQ(Run(arguments), 2) << message;
