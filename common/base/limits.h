@@ -33,9 +33,9 @@ inline constexpr int kMaxMessageBytes = 4 << 20;
 inline constexpr size_t kMaxReasonBytes = 256;
 
 // Encoded contributions that the coordinator stages at once, over all workers.
-inline constexpr size_t kMaxStagedBytes = size_t{8} << 30;
+inline constexpr size_t kMaxStagedBytes = size_t{16} << 30;
 // Published chunks queued for one subscriber before it is told to resync. All subscribers share their bytes.
-inline constexpr size_t kMaxSubscriberQueueBytes = size_t{8} << 30;
+inline constexpr size_t kMaxSubscriberQueueBytes = size_t{16} << 30;
 // Events waiting for the coordinator's driver.
 inline constexpr size_t kMaxDriverQueue = 65536;
 // Largest rounds.snapshot_every: global deltas since the snapshot before the newest stay in memory for subscribers.

@@ -93,13 +93,13 @@ TEST(CapacityTest, WhatAllWorkersMayStageAtOnceIsWithinTheLimit) {
   config.overlap = config.inner_steps;
   config.max_late = 1;  // Three open rounds.
   config.wire.uplink = "fp32";
-  const int64_t fits = (int64_t{8} << 30) / (4 * 3 * 4);
+  const int64_t fits = (int64_t{16} << 30) / (4 * 3 * 4);
   EXPECT_TRUE(CheckCapacity(config, OneTensor(fits)).ok());
   const absl::Status status = CheckCapacity(config, OneTensor(fits + 1));
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
-              ::testing::HasSubstr("178956971 parameters is too large for this run: 4 workers x 3 open rounds x "
-                                   "715827884 bytes of fp32 are more than the 8589934592 bytes"));
+              ::testing::HasSubstr("357913942 parameters is too large for this run: 4 workers x 3 open rounds x "
+                                   "1431655768 bytes of fp32 are more than the 17179869184 bytes"));
   config.max_late = 0;
   EXPECT_TRUE(CheckCapacity(config, OneTensor(fits + 1)).ok());
 }
@@ -108,11 +108,11 @@ TEST(CapacityTest, TwoRoundsFitASubscribersQueue) {
   RunConfig config;
   config.run.workers = 1;
   config.wire.downlink = "fp32";
-  const int64_t fits = (int64_t{8} << 30) / (2 * 4);
+  const int64_t fits = (int64_t{16} << 30) / (2 * 4);
   EXPECT_TRUE(CheckCapacity(config, OneTensor(fits)).ok());
   const absl::Status status = CheckCapacity(config, OneTensor(fits + 1));
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("two rounds of 4294967300 bytes of fp32"));
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("two rounds of 8589934596 bytes of fp32"));
   config.wire.downlink = "int8";
   EXPECT_TRUE(CheckCapacity(config, OneTensor(fits + 1)).ok());
 }
