@@ -51,6 +51,10 @@ absl::StatusOr<Batches> Batches::Create(DataFiles files, const RunConfig& config
         "held-out data `", batches.files_.held_out->path(), "` has ", batches.held_out_range_.size(),
         " tokens: a sequence of ", batches.sequence_, " needs at least ", batches.sequence_ + 1, "; use more data"));
   }
+  DILOCO_RETURN_IF_ERROR(batches.files_.data.CheckTokens(batches.vocabulary_));
+  if (own_file) {
+    DILOCO_RETURN_IF_ERROR(batches.files_.held_out->CheckTokens(batches.vocabulary_));
+  }
   batches.evaluation_starts_ = EvaluationWindows(batches.held_out_range_, batches.sequence_, config.eval.sequences);
   return batches;
 }

@@ -28,8 +28,10 @@ absl::StatusOr<DataFiles> OpenDataFiles(const std::string& data, const std::stri
 // Immutable, thread-safe. T = model.sequence, and a window is T + 1 tokens.
 class Batches {
  public:
-  // Errors, kInvalidArgument: the training part, or a held-out file, holds no whole window. A held-out share of the
-  // data that holds none is no error: then evaluation_windows() is 0.
+  // A token beyond the vocabulary is found here, in one pass over all of the data, and not in some later step.
+  // Errors, kInvalidArgument: the training part, or a held-out file, holds no whole window; and those of
+  // TokenSource::CheckTokens. A held-out share of the data that holds no window is no error: then evaluation_windows()
+  // is 0.
   static absl::StatusOr<Batches> Create(DataFiles files, const RunConfig& config, std::string worker_id);
 
   int64_t training_tokens() const { return training_range_.size(); }

@@ -25,6 +25,7 @@ namespace {
 constexpr int64_t kHeaderBytes = 1024;
 constexpr int32_t kHeaderMagic = 20240520;
 constexpr int32_t kHeaderVersion = 1;
+constexpr int64_t kPieceTokens = int64_t{1} << 20;  // Read at once in a pass over everything.
 
 bool IsDigit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
@@ -188,6 +189,18 @@ absl::Status TokenSource::Read(int64_t position, int vocabulary, absl::Span<uint
     DILOCO_RETURN_IF_ERROR(ReadFile(*file, first, vocabulary, out.subspan(0, static_cast<size_t>(count))));
     out.remove_prefix(static_cast<size_t>(count));
     position += count;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TokenSource::CheckTokens(int vocabulary) const {
+  if (vocabulary >= 1 << (8 * bytes_per_token_)) {
+    return absl::OkStatus();
+  }
+  std::vector<uint16_t> piece;
+  for (int64_t position = 0; position < token_count_; position += kPieceTokens) {
+    piece.resize(static_cast<size_t>(std::min(kPieceTokens, token_count_ - position)));
+    DILOCO_RETURN_IF_ERROR(Read(position, vocabulary, absl::MakeSpan(piece)));
   }
   return absl::OkStatus();
 }

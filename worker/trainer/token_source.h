@@ -36,6 +36,10 @@ class TokenSource {
   // cannot be read any more. Both name the file.
   absl::Status Read(int64_t position, int vocabulary, absl::Span<uint16_t> out) const;
 
+  // That Read would find every token below `vocabulary`. Takes one pass, unless no token could be beyond. Errors: of
+  // Read.
+  absl::Status CheckTokens(int vocabulary) const;
+
  private:
   struct File {
     std::string path;

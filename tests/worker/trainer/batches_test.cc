@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/temp_folder.h"
@@ -112,6 +113,22 @@ TEST_F(BatchesTest, HeldOutFileShorterThanASequenceIsAnError) {
   const auto batches =
       Create(folder_.Write("data", Counting(100)), folder_.Write("held_out", Counting(16)), Config(16, 0));
   EXPECT_THAT(std::string(batches.status().message()), AllOf(HasSubstr("held_out"), HasSubstr("16 tokens")));
+}
+
+TEST_F(BatchesTest, TokensBeyondTheVocabularyAreFoundBeforeAnyBatch) {
+  RunConfig config = Config(4, 0);
+  config.model->vocabulary = 200;
+  const std::string good = folder_.Write("good", Counting(200));
+  const std::string bad = folder_.Write("bad", Counting(201));  // The last byte alone.
+  EXPECT_TRUE(Create(good, good, config).ok());
+  for (const auto& [data, held_out] : {std::pair(bad, good), std::pair(good, bad), std::pair(bad, std::string())}) {
+    const absl::Status status = Create(data, held_out, config).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(std::string(status.message()),
+              "data `" + bad +
+                  "` holds token 200 at byte 200, beyond the model's vocabulary of 200; use data of the "
+                  "model's tokenizer");
+  }
 }
 
 TEST_F(BatchesTest, EmptyFilesAreErrorsThatNameThem) {

@@ -142,6 +142,21 @@ TEST_F(TokenSourceTest, TokenBeyondTheVocabularyIsAnErrorWithItsOffset) {
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("train.bin"), HasSubstr("50257"), HasSubstr("byte 1026")));
 }
 
+TEST_F(TokenSourceTest, OnePassFindsATokenBeyondTheVocabulary) {
+  std::vector<uint16_t> tokens((1 << 20) + 3, 31'999);
+  tokens.back() = 32'000;
+  const std::string path = folder_.Write("train.bin", Tokens(tokens));
+  const auto source = TokenSource::Open(path);
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_TRUE(source->CheckTokens(32'001).ok());
+  const absl::Status status = source->CheckTokens(32'000);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("train.bin"), HasSubstr("32000 at byte 2097156")));
+  // No uint16 is beyond this vocabulary, so nothing is read.
+  std::filesystem::remove(path);
+  EXPECT_TRUE(source->CheckTokens(kAllTokens).ok());
+}
+
 TEST_F(TokenSourceTest, TokensBeyondFourGibibytesAreFound) {
   constexpr int64_t kSize = int64_t{5} << 30;
   constexpr int64_t kMark = (int64_t{4} << 30) + 4096;
