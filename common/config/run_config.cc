@@ -133,6 +133,11 @@ void CheckWire(YamlReader& reader, const WireSection& wire) {
   if (wire.stochastic_rounding && wire.uplink == "fp32" && wire.downlink == "fp32") {
     reader.Contradiction({"wire.rounding"}, "wire.rounding: fp32 rounds nothing, and both ways use it; remove the key");
   }
+  if ((wire.uplink_feedback() && wire.uplink == "fp32") || (wire.downlink_feedback() && wire.downlink == "fp32")) {
+    reader.Contradiction({"wire.error_feedback"},
+                         absl::StrFormat("wire.error_feedback: wire.%s is fp32, which loses nothing; leave it out",
+                                         wire.uplink_feedback() && wire.uplink == "fp32" ? "uplink" : "downlink"));
+  }
 }
 
 // `sgd` has a rate and a clip only.

@@ -88,12 +88,24 @@ struct StreamingSection {
   double mixing = 0.5;  // theta becomes mixing * theta + (1 - mixing) * consensus on receipt. [0, 1].
 };
 
+// Where what a codec loses is added to what it encodes next.
+enum class FeedbackLinks { kNone, kUplink, kDownlink, kBoth };
+
 struct WireSection {
-  std::string uplink = "e3m0";          // Codec of contributions: a name of common/codec/codec.h.
-  std::string downlink = "int8";        // Codec of global deltas.
-  bool stochastic_rounding = false;     // `rounding: nearest` (default) or `stochastic`, in both.
+  std::string uplink = "e3m0";       // Codec of contributions: a name of common/codec/codec.h.
+  std::string downlink = "int8";     // Codec of global deltas.
+  bool stochastic_rounding = false;  // `rounding: nearest` (default) or `stochastic`, in both.
+  FeedbackLinks error_feedback =
+      FeedbackLinks::kNone;             // `none`, `uplink`, `downlink`, `both`. 4 bytes an element each.
   int connections = 1;                  // Bulk connections of a worker. [1, 16].
   int64_t upload_bytes_per_second = 0;  // Cap of a worker's uploads, which control traffic never shares. 0: none.
+
+  bool uplink_feedback() const {
+    return error_feedback == FeedbackLinks::kUplink || error_feedback == FeedbackLinks::kBoth;
+  }
+  bool downlink_feedback() const {
+    return error_feedback == FeedbackLinks::kDownlink || error_feedback == FeedbackLinks::kBoth;
+  }
 };
 
 enum class LatePolicy { kMerge, kDrop };

@@ -101,6 +101,12 @@ void VisitWire(Visitor& v, WireSection& c) {
   v.Word("uplink", NamesOf(Codecs()), c.uplink);
   v.Word("downlink", NamesOf(Codecs()), c.downlink);
   v.Choice("rounding", {{"nearest", false}, {"stochastic", true}}, c.stochastic_rounding);
+  v.Choice("error_feedback",
+           {{"none", FeedbackLinks::kNone},
+            {"uplink", FeedbackLinks::kUplink},
+            {"downlink", FeedbackLinks::kDownlink},
+            {"both", FeedbackLinks::kBoth}},
+           c.error_feedback);
   v.Integer("connections", kOptional, 1, 16, c.connections);
   v.Integer("upload_bytes_per_second", kOptional, 0, INT64_MAX, c.upload_bytes_per_second);
 }

@@ -8,7 +8,9 @@
 
 #include "absl/strings/str_format.h"
 
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/codec/error_feedback.h"
 
 namespace diloco {
 namespace {
@@ -76,7 +78,12 @@ double MergePiece(absl::Span<const MergeInput> inputs, absl::Span<const float> f
       average[i] += factors[m] * decoded[i];
     }
   }
-  downlink.encode(average, options.rounding.From(first), published);
+  const Rounding rounding = options.rounding.From(first);
+  if (!options.residual.empty()) {
+    EncodeWithFeedback(downlink, rounding, absl::MakeSpan(average), options.residual.subspan(first, count), published);
+    return SumOfSquares(average);
+  }
+  downlink.encode(average, rounding, published);
   downlink.decode(std::string_view(published.data(), published.size()), absl::MakeSpan(decoded));
   return SumOfSquares(decoded);
 }
@@ -91,6 +98,7 @@ void SerialFor(int64_t count, const std::function<void(int64_t)>& body) {
 
 absl::StatusOr<MergeResult> Merge(absl::Span<const MergeInput> inputs, uint64_t elements, const Codec& uplink,
                                   const Codec& downlink, const ParallelFor& parallel_for, const MergeOptions& options) {
+  DILOCO_CHECK(options.residual.empty() || options.residual.size() == elements);
   DILOCO_RETURN_IF_ERROR(CheckSizes(inputs, elements, uplink));
   DILOCO_ASSIGN_OR_RETURN(const std::vector<float> factors, Factors(inputs));
 

@@ -35,6 +35,9 @@ void SerialFor(int64_t count, const std::function<void(int64_t)>& body);
 
 struct MergeOptions {
   Rounding rounding;  // Of the published average, at its first element.
+  // Error feedback (error_feedback.h), [elements] or empty: added to the average, and afterwards what publishing it
+  // lost. Undefined after an error.
+  absl::Span<float> residual;
 };
 
 // average[i] = sum over inputs, in the order given, of float(weight / total) * decoded[i], accumulated in float32, so

@@ -43,6 +43,9 @@ void Driver::Impl::StartApply() {
           return;
         }
         run_->keeper.FinishApply(*std::move(digests));
+        if (run_->residuals) {
+          run_->residuals->DropBefore(run_->keeper.version());
+        }
         AdvanceConsensus();
       });
 }
@@ -88,10 +91,19 @@ void Driver::Impl::StartSnapshot() {
   std::erase_if(journaled_, [&header](const auto& delta) { return delta->round < header.version(); });
   const auto arrays = run_->keeper.Begin();
   header.set_consensus_bytes(arrays->SizeBytes());
+  std::vector<Residual> residuals;
+  if (run_->residuals) {
+    residuals = run_->residuals->At(header.version());
+    header.set_residual_bytes(static_cast<uint64_t>(run_->layout->element_count()) * sizeof(float));
+  }
   Submit(
       world_.disk,
-      [store = world_.store, arrays, header, newer = journaled_]() -> absl::StatusOr<Store::SnapshotFile> {
-        if (const absl::Status status = store->WriteSnapshot(header, arrays->InSnapshotOrder(), newer); !status.ok()) {
+      [store = world_.store, arrays, residuals, header, newer = journaled_]() -> absl::StatusOr<Store::SnapshotFile> {
+        std::vector<absl::Span<const float>> raw = arrays->InSnapshotOrder();
+        for (const Residual& residual : residuals) {
+          raw.push_back(*residual);
+        }
+        if (const absl::Status status = store->WriteSnapshot(header, raw, newer); !status.ok()) {
           return status;
         }
         return store->NewestSnapshot();

@@ -37,6 +37,7 @@
 #include "coordinator/driver/pending_reply.h"
 #include "coordinator/driver/publication.h"
 #include "coordinator/driver/recovery.h"
+#include "coordinator/driver/residual_keeper.h"
 #include "coordinator/driver/round_log.h"
 #include "coordinator/driver/session_table.h"
 #include "coordinator/driver/staging.h"
@@ -91,6 +92,7 @@ class Driver::Impl {
     DeltaLog log;
     ConsensusKeeper keeper;
     RoundLog rounds;
+    std::optional<ResidualKeeper> residuals;  // With error feedback on the downlink.
   };
   struct MemberInfo {
     uint64_t incarnation = 0;

@@ -39,6 +39,9 @@ absl::Status Driver::Impl::Recover(RecoveredState recovered) {
   }
   run_ = std::make_unique<LaidOutRun>(std::move(run.layout), std::move(record), options_.config.rounds.quorum,
                                       run.snapshot_version);
+  if (options_.config.wire.downlink_feedback()) {
+    run_->residuals.emplace(*run_->layout, run.snapshot_version, run.rounds.next_round, run.residual);
+  }
   for (const RecoveredRounds::Member& member : run.rounds.members) {
     members_[member.worker] = {.incarnation = member.incarnation,
                                .first_round = member.first_round,

@@ -28,29 +28,42 @@ void Driver::Impl::Carry(const StartMerge& effect) {
   }
   const DeltaHeader header = HeaderOf(effect.fragment, effect.round);
   merging_[{effect.fragment, effect.round}].started = Now();
+  struct Merged {
+    EncodedAverage average;
+    Residual residual;  // After the merge; null without error feedback.
+  };
   Submit(
       world_.pool,
       [inputs = std::move(inputs), header, uplink = uplink_, pool = world_.pool,
-       rounding = rounding_.For(effect.round, effect.fragment)]() -> absl::StatusOr<EncodedAverage> {
+       rounding = rounding_.For(effect.round, effect.fragment),
+       before = run_->residuals ? run_->residuals->Newest(effect.fragment) : nullptr]() -> absl::StatusOr<Merged> {
         std::vector<MergeInput> views;
         for (const Input& input : inputs) {
           views.push_back({.encoded = *input.bytes, .weight = input.weight});
         }
+        const auto residual = before != nullptr ? std::make_shared<std::vector<float>>(*before) : nullptr;
+        MergeOptions options{.rounding = rounding};
+        if (residual != nullptr) {
+          options.residual = absl::MakeSpan(*residual);
+        }
         const absl::StatusOr<MergeResult> merged =
-            Merge(views, header.elements, *uplink, *header.codec, ParallelForOn(pool), {.rounding = rounding});
+            Merge(views, header.elements, *uplink, *header.codec, ParallelForOn(pool), options);
         if (!merged.ok()) {
           return merged.status();
         }
-        return EncodeAverage(header, *merged);
+        return Merged{EncodeAverage(header, *merged), residual};
       },
-      [this, effect](absl::StatusOr<EncodedAverage> average) {
-        if (!average.ok()) {
-          Fail(average.status());  // Each contribution was checked, so that this cannot be the world's fault.
+      [this, effect](absl::StatusOr<Merged> merged) {
+        if (!merged.ok()) {
+          Fail(merged.status());  // Each contribution was checked, so that this cannot be the world's fault.
           return;
         }
+        if (run_->residuals) {
+          run_->residuals->Add(effect.fragment, effect.round + 1, std::move(merged->residual));
+        }
         MergingRound& merging = merging_.at({effect.fragment, effect.round});
-        merging.norm = average->norm;
-        merging.average = *std::move(average);
+        merging.norm = merged->average.norm;
+        merging.average = std::move(merged->average);
         world_.observer->OnMerged(effect.fragment, effect.round, Now() - merging.started, merging.norm);
         Step(MergeFinished{effect.fragment, effect.round});
       });

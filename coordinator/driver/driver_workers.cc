@@ -91,6 +91,9 @@ void Driver::Impl::LayOut(Layout layout, v1::RunRecord record) {
   machine_ = RoundMachine(RoundOptions::From(options_.config, layout.fragment_count()));
   run_ = std::make_unique<LaidOutRun>(std::move(layout), std::move(record), options_.config.rounds.quorum,
                                       /*version=*/0);
+  if (options_.config.wire.downlink_feedback()) {
+    run_->residuals.emplace(*run_->layout);
+  }
 }
 
 // The first worker's layout is the run's, and durable before anyone is answered: the store works in order.

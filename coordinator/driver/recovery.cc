@@ -62,11 +62,18 @@ absl::StatusOr<std::map<int64_t, WholeRound>> ByRound(const RecoveredState& reco
 absl::Status RebuildConsensus(const RecoveredState& recovered, const RunConfig& config, const ParallelFor& parallel_for,
                               RecoveredRun* run) {
   const v1::SnapshotRecord& snapshot = *recovered.snapshot;
+  const absl::Span<const float> raw = recovered.consensus;
+  const size_t consensus_size = std::min<size_t>(snapshot.consensus_bytes() / sizeof(float), raw.size());
   const int fragments = run->layout.fragment_count();
   DILOCO_ASSIGN_OR_RETURN(ConsensusArrays arrays,
                           RestoreConsensus(run->layout, FindOuterOptimizer(config.outer.optimizer), snapshot.version(),
-                                           recovered.consensus));
+                                           raw.subspan(0, consensus_size)));
   run->snapshot_version = snapshot.version();
+  run->residual = raw.subspan(consensus_size);
+  if (!run->residual.empty() && run->residual.size() != static_cast<size_t>(run->layout.element_count())) {
+    return Damaged(absl::StrFormat("the snapshot of version %d holds a residual of %d values for %d elements",
+                                   snapshot.version(), run->residual.size(), run->layout.element_count()));
+  }
   run->arrays = std::make_shared<ConsensusArrays>(std::move(arrays));
   run->digests = run->arrays->ComputeDigests(parallel_for);
   for (int fragment = 0; fragment < fragments; ++fragment) {

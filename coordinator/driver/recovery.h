@@ -27,6 +27,7 @@ struct RecoveredRun {
   std::vector<Digest> digests;                          // Of `arrays`, by fragment.
   std::map<std::string, std::vector<int64_t>> applied;  // Settled marks of what `arrays` contain.
   int64_t snapshot_version = 0;
+  absl::Span<const float> residual;  // Of the snapshot, in `recovered`; empty: it has none.
 };
 
 // Whether a run that was started with `stored` may go on with `current`.

@@ -24,13 +24,15 @@ constexpr size_t kPieceBytes = size_t{1} << 20;
 struct SnapshotHeader {
   uint64_t sequence = 0;
   uint64_t record_bytes = 0;
-  uint64_t consensus_bytes = 0;
+  uint64_t raw_bytes = 0;
   Crc32c record_crc;
 
   uint64_t consensus_offset() const { return RoundUpToBlock(kBlockBytes + record_bytes); }
-  uint64_t pieces() const { return (consensus_bytes + kPieceBytes - 1) / kPieceBytes; }
-  uint64_t file_bytes() const { return consensus_offset() + consensus_bytes + (pieces() + 1) * sizeof(uint32_t); }
+  uint64_t pieces() const { return (raw_bytes + kPieceBytes - 1) / kPieceBytes; }
+  uint64_t file_bytes() const { return consensus_offset() + raw_bytes + (pieces() + 1) * sizeof(uint32_t); }
 };
+
+uint64_t RawBytes(const v1::SnapshotRecord& record) { return record.consensus_bytes() + record.residual_bytes(); }
 
 std::string EncodeHeader(const SnapshotHeader& header) {
   std::string block(kBlockBytes, '\0');
@@ -38,7 +40,7 @@ std::string EncodeHeader(const SnapshotHeader& header) {
   StoreU32(&block[12], kStoreFormatVersion);
   StoreU64(&block[16], header.sequence);
   StoreU64(&block[24], header.record_bytes);
-  StoreU64(&block[32], header.consensus_bytes);
+  StoreU64(&block[32], header.raw_bytes);
   StoreU32(&block[40], kPieceBytes);
   StoreU32(&block[44], header.record_crc.value);
   StoreU32(&block[8], ComputeCrc32c(std::string_view(block).substr(12)).value);
@@ -58,7 +60,7 @@ absl::StatusOr<SnapshotHeader> DecodeHeader(std::string_view block) {
   return SnapshotHeader{LoadU64(&block[16]), LoadU64(&block[24]), LoadU64(&block[32]), Crc32c{LoadU32(&block[44])}};
 }
 
-// Cuts the consensus, which comes as arrays of any size, into pieces.
+// Cuts the raw part, which comes as arrays of any size, into pieces.
 class PieceWriter {
  public:
   explicit PieceWriter(WritableFile* file) : file_(file) { piece_.reserve(kPieceBytes); }
@@ -114,25 +116,25 @@ absl::Status ReadRecord(const ReadableFile& file, const std::string& path, const
   if (const size_t at = bytes.find_first_not_of('\0', serialised.size()); at != std::string::npos) {
     return DamagedFile(path, kBlockBytes + at, "not the zeros behind the snapshot's record");
   }
-  if (record.consensus_bytes() != header.consensus_bytes) {
-    return DamagedFile(path, kBlockBytes, "the snapshot's record and header differ in the size of the consensus");
+  if (RawBytes(record) != header.raw_bytes) {
+    return DamagedFile(path, kBlockBytes, "the snapshot's record and header differ in the size of the raw part");
   }
   return absl::OkStatus();
 }
 
 absl::Status ReadConsensus(const ReadableFile& file, const std::string& path, const SnapshotHeader& header,
                            std::vector<float>& consensus) {
-  const uint64_t checksums_at = header.consensus_offset() + header.consensus_bytes;
+  const uint64_t checksums_at = header.consensus_offset() + header.raw_bytes;
   std::string checksums(static_cast<size_t>(header.file_bytes() - checksums_at), '\0');
   DILOCO_RETURN_IF_ERROR(ReadExactly(file, path, checksums_at, checksums.data(), checksums.size()));
   const std::string_view of_pieces = std::string_view(checksums).substr(0, checksums.size() - sizeof(uint32_t));
   if (LoadU32(&checksums[of_pieces.size()]) != ComputeCrc32c(of_pieces).value) {
     return DamagedFile(path, checksums_at, "the checksums of the consensus do not match their own");
   }
-  consensus.resize(static_cast<size_t>(header.consensus_bytes / sizeof(float)));
+  consensus.resize(static_cast<size_t>(header.raw_bytes / sizeof(float)));
   char* const raw = reinterpret_cast<char*>(consensus.data());
-  for (uint64_t at = 0; at < header.consensus_bytes; at += kPieceBytes) {
-    const size_t count = static_cast<size_t>(std::min<uint64_t>(kPieceBytes, header.consensus_bytes - at));
+  for (uint64_t at = 0; at < header.raw_bytes; at += kPieceBytes) {
+    const size_t count = static_cast<size_t>(std::min<uint64_t>(kPieceBytes, header.raw_bytes - at));
     DILOCO_RETURN_IF_ERROR(ReadExactly(file, path, header.consensus_offset() + at, raw + at, count));
     if (ComputeCrc32c({raw + at, count}).value != LoadU32(&of_pieces[at / kPieceBytes * sizeof(uint32_t)])) {
       return DamagedFile(path, header.consensus_offset() + at,
@@ -149,10 +151,10 @@ absl::StatusOr<uint64_t> WriteSnapshotFile(FileSystem* files, const std::string&
                                            absl::Span<const absl::Span<const float>> arrays) {
   size_t elements = 0;
   for (const absl::Span<const float> array : arrays) elements += array.size();
-  DILOCO_CHECK(elements * sizeof(float) == record.consensus_bytes());
+  DILOCO_CHECK(elements * sizeof(float) == RawBytes(record));
 
   const std::string serialised = record.SerializeAsString();
-  const SnapshotHeader header{sequence, serialised.size(), record.consensus_bytes(), ComputeCrc32c(serialised)};
+  const SnapshotHeader header{sequence, serialised.size(), RawBytes(record), ComputeCrc32c(serialised)};
   DILOCO_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files->Create(path));
   DILOCO_RETURN_IF_ERROR(file->Append(EncodeHeader(header)));
   DILOCO_RETURN_IF_ERROR(file->Append(serialised));
@@ -180,7 +182,7 @@ absl::StatusOr<SnapshotContent> ReadSnapshotFile(FileSystem* files, const std::s
   if (header->sequence != sequence) {
     return DamagedFile(path, 0, absl::StrFormat("it is the snapshot number %d", header->sequence));
   }
-  if (header->file_bytes() != file_bytes || header->consensus_bytes % sizeof(float) != 0) {
+  if (header->file_bytes() != file_bytes || header->raw_bytes % sizeof(float) != 0) {
     return DamagedFile(path, file_bytes, absl::StrFormat("the file should have %d bytes", header->file_bytes()));
   }
   SnapshotContent content;

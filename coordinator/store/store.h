@@ -42,7 +42,7 @@ struct RecoveredState {
   std::unique_ptr<v1::RunRecord> run;
   // Absent: not seeded.
   std::unique_ptr<v1::SnapshotRecord> snapshot;
-  std::vector<float> consensus;  // The snapshot's raw part.
+  std::vector<float> consensus;  // The snapshot's raw part: the consensus, then the residual if it has one.
   // Committed after the snapshot, in commit order (rounds ascend for each fragment).
   std::vector<std::shared_ptr<const PublishedDelta>> deltas;
   // Members, newest record of each, by worker id; evaluations, by (version, worker id). The snapshot's own already
@@ -78,7 +78,7 @@ class Store {
   absl::Status AppendEnd(const v1::EndRecord& record);
 
   // Writes aside, syncs, renames, syncs the folder; then starts a new journal and drops what is no longer needed.
-  // `arrays`: the raw consensus in the order of SnapshotRecord, header.consensus_bytes() in all. Global deltas that
+  // `arrays`: the raw part in the order of SnapshotRecord, of the size that the header says. Global deltas that
   // were appended but are not in the snapshot (round >= header.version()) are given again in `newer`, rounds ascending
   // for each fragment, so that the new journal holds them. `header` must hold the run, and every member and evaluation
   // that is to be kept; the store itself carries the end record over.

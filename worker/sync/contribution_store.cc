@@ -16,8 +16,14 @@ const ContributionStore::Contribution& ContributionStore::Add(int64_t round, int
   Contribution& contribution = item->second;
   contribution.element_count = outer_gradient.size();
   contribution.encoded.resize(options_.codec->encoded_bytes(outer_gradient.size()));
-  options_.codec->encode(outer_gradient, options_.rounding.For(round, fragment),
-                         absl::MakeSpan(contribution.encoded.data(), contribution.encoded.size()));
+  const absl::Span<char> out = absl::MakeSpan(contribution.encoded);
+  const Rounding rounding = options_.rounding.For(round, fragment);
+  if (options_.error_feedback) {
+    const auto feedback = feedback_.try_emplace(fragment, std::vector<float>(outer_gradient.size())).first;
+    feedback->second.Encode(*options_.codec, rounding, outer_gradient, out);
+  } else {
+    options_.codec->encode(outer_gradient, rounding, out);
+  }
   contribution.digest = DigestOf(contribution.encoded);
   const std::string_view encoded = contribution.encoded;
   // An empty contribution is one chunk without payload.
@@ -25,6 +31,26 @@ const ContributionStore::Contribution& ContributionStore::Add(int64_t round, int
     contribution.chunk_crcs.push_back(ComputeCrc32c(encoded.substr(begin, options_.chunk_bytes)));
   }
   return contribution;
+}
+
+void ContributionStore::Settle(int64_t round, int fragment, ContributionFate fate) {
+  const auto held = contributions_.find({round, fragment});
+  if (held == contributions_.end()) {
+    return;
+  }
+  if (const auto feedback = feedback_.find(fragment); feedback != feedback_.end()) {
+    switch (fate) {
+      case ContributionFate::kMerged:
+        break;
+      case ContributionFate::kDropped:
+        feedback->second.GiveBack(*options_.codec, held->second.encoded);
+        break;
+      case ContributionFate::kRefused:
+        feedback->second.Clear();
+        break;
+    }
+  }
+  contributions_.erase(held);
 }
 
 std::vector<int64_t> ContributionStore::Rounds(int fragment) const {

@@ -13,9 +13,16 @@
 #include "common/base/crc32c.h"
 #include "common/base/digest.h"
 #include "common/codec/codec.h"
+#include "common/codec/error_feedback.h"
 #include "diloco/v1/worker.pb.h"
 
 namespace diloco {
+
+enum class ContributionFate {
+  kMerged,   // Or not known: nothing counts twice.
+  kDropped,  // For timing: late, out of order, the run ended.
+  kRefused,  // For its content.
+};
 
 class ContributionStore {
  public:
@@ -26,8 +33,9 @@ class ContributionStore {
     Digest layout_digest;
     const Codec* codec = nullptr;  // wire.uplink.
     RoundingRule rounding;
-    uint64_t chunk_bytes = 0;  // Of every chunk but the last; whole blocks of the codec.
-    double weight = 1;         // In the average.
+    bool error_feedback = false;  // wire.error_feedback, uplink.
+    uint64_t chunk_bytes = 0;     // Of every chunk but the last; whole blocks of the codec.
+    double weight = 1;            // In the average.
   };
 
   struct Contribution {
@@ -39,10 +47,11 @@ class ContributionStore {
 
   explicit ContributionStore(Options options) : options_(std::move(options)) {}
 
-  // Encodes an outer gradient. (round, fragment) is not held yet.
+  // Encodes an outer gradient, with error feedback the residual with it. (round, fragment) is not held yet.
   const Contribution& Add(int64_t round, int fragment, absl::Span<const float> outer_gradient);
-  // Nothing happens when it is not held.
-  void Remove(int64_t round, int fragment) { contributions_.erase({round, fragment}); }
+  // What became of it; it is held no more. With error feedback the residual takes back what was dropped for timing, and
+  // is cleared by a refusal. Nothing happens when it is not held.
+  void Settle(int64_t round, int fragment, ContributionFate fate);
   // Rounds of a fragment that are held, ascending.
   std::vector<int64_t> Rounds(int fragment) const;
 
@@ -55,6 +64,7 @@ class ContributionStore {
  private:
   Options options_;
   std::map<std::pair<int64_t, int>, Contribution> contributions_;
+  std::map<int, ErrorFeedback> feedback_;  // By fragment; empty without error feedback.
 };
 
 }  // namespace diloco

@@ -33,6 +33,7 @@ ContributionStore::Options StoreOptions(const SyncCore::Options& options, const 
       .layout_digest = layout.digest(),
       .codec = codec,
       .rounding = {.stochastic = config.wire.stochastic_rounding, .seed = config.run.seed, .sender = options.worker_id},
+      .error_feedback = config.wire.uplink_feedback(),
       .chunk_bytes = ChunkBytesFor(*codec, options.chunk_bytes)};
 }
 

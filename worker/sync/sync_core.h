@@ -134,7 +134,7 @@ class SyncCore {
   absl::Status TakeEnd(uint64_t call, const v1::EndRecord& end);
   // Asks again for what was damaged, or gives up on what asking again would not change.
   absl::Status Damaged(uint64_t call, const absl::Status& status);
-  void SettleUpTo(int64_t round, int fragment);
+  void SettleUpTo(int64_t round, int fragment, ContributionFate of_round, ContributionFate of_older);
   void SettleOwn(const v1::SettledContribution& settled);
 
   absl::Status ApplyAllowed();

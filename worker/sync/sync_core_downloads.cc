@@ -10,6 +10,20 @@
 #include "worker/sync/sync_core.h"
 
 namespace diloco {
+namespace {
+
+ContributionFate FateOf(v1::Settlement settlement) {
+  switch (settlement) {
+    case v1::SETTLEMENT_MERGED:
+      return ContributionFate::kMerged;
+    case v1::SETTLEMENT_DROPPED_REFUSED:
+      return ContributionFate::kRefused;
+    default:
+      return ContributionFate::kDropped;
+  }
+}
+
+}  // namespace
 
 void SyncCore::Download(const DownloadEvent& event) {
   for (const DownloadEffect& effect : download_.Step(event, now_)) {
@@ -115,7 +129,8 @@ void SyncCore::Adopt(Snapshot snapshot) {
     } else {
       continue;
     }
-    SettleUpTo(snapshot.settled_rounds[f], static_cast<int>(f));
+    // Whether they were merged is not known.
+    SettleUpTo(snapshot.settled_rounds[f], static_cast<int>(f), ContributionFate::kMerged, ContributionFate::kMerged);
     Announce(static_cast<int>(f));
   }
 }
@@ -206,15 +221,16 @@ void SyncCore::SettleOwn(const v1::SettledContribution& settled) {
     spdlog::warn("event=contribution_dropped fragment={} round={} settlement={}", settled.id().fragment(),
                  settled.id().round(), v1::Settlement_Name(settled.settlement()));
   }
-  SettleUpTo(settled.id().round(), static_cast<int>(settled.id().fragment()));
+  SettleUpTo(settled.id().round(), static_cast<int>(settled.id().fragment()), FateOf(settled.settlement()),
+             ContributionFate::kDropped);
 }
 
 // Contributions of a fragment settle in round order: what a newer one overtook is not taken any more.
-void SyncCore::SettleUpTo(int64_t round, int fragment) {
+void SyncCore::SettleUpTo(int64_t round, int fragment, ContributionFate of_round, ContributionFate of_older) {
   for (const int64_t held : store_.Rounds(fragment)) {
     if (held <= round) {
       Upload(ContributionSettled{held, fragment});
-      store_.Remove(held, fragment);
+      store_.Settle(held, fragment, held == round ? of_round : of_older);
     }
   }
 }

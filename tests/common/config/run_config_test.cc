@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,7 @@ wire:
   uplink: bf16
   downlink: fp32
   rounding: stochastic
+  error_feedback: uplink
   connections: 4
   upload_bytes_per_second: 9223372036854775807
 rounds:
@@ -120,6 +122,9 @@ TEST(RunConfigTest, MinimalFileGetsTheDefaults) {
   EXPECT_EQ(c.wire.downlink, "int8");
   EXPECT_EQ(c.fragments, FragmentsSection{});
   EXPECT_FALSE(c.wire.stochastic_rounding);
+  EXPECT_EQ(c.wire.error_feedback, FeedbackLinks::kNone);
+  EXPECT_FALSE(c.wire.uplink_feedback());
+  EXPECT_FALSE(c.wire.downlink_feedback());
   EXPECT_EQ(c.wire.connections, 1);
   EXPECT_EQ(c.wire.upload_bytes_per_second, 0);
   EXPECT_EQ(c.rounds.quorum, 2);
@@ -174,6 +179,9 @@ TEST(RunConfigTest, EveryKeyIsRead) {
   EXPECT_EQ(c.fragments.offsets, "");
   EXPECT_EQ(c.fragments.offset_list, (std::vector<int64_t>{0, 20}));
   EXPECT_TRUE(c.wire.stochastic_rounding);
+  EXPECT_EQ(c.wire.error_feedback, FeedbackLinks::kUplink);
+  EXPECT_TRUE(c.wire.uplink_feedback());
+  EXPECT_FALSE(c.wire.downlink_feedback());
   EXPECT_EQ(c.wire.connections, 4);
   EXPECT_EQ(c.wire.upload_bytes_per_second, INT64_MAX);
   EXPECT_EQ(c.rounds.quorum, 3);
@@ -185,6 +193,15 @@ TEST(RunConfigTest, EveryKeyIsRead) {
   EXPECT_EQ(c.eval.every, 9);
   EXPECT_EQ(c.eval.sequences, 10);
   EXPECT_EQ(c.eval.held_out, 0.25);
+}
+
+TEST(RunConfigTest, ErrorFeedbackIsOnTheLinksItNames) {
+  for (const auto& [word, uplink, downlink] : {std::tuple("none", false, false), std::tuple("uplink", true, false),
+                                               std::tuple("downlink", false, true), std::tuple("both", true, true)}) {
+    const RunConfig c = Parse(std::string(kMinimal) + "wire: {error_feedback: " + word + "}\n");
+    EXPECT_EQ(c.wire.uplink_feedback(), uplink) << word;
+    EXPECT_EQ(c.wire.downlink_feedback(), downlink) << word;
+  }
 }
 
 TEST(RunConfigTest, ModelDefaultsFollowTheWidth) {

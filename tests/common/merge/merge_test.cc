@@ -121,6 +121,32 @@ TEST(MergeTest, RoundsStochasticallyAsTheWholeArrayWould) {
   }
 }
 
+TEST(MergeTest, ResidualIsWhatThePublishedAverageLacks) {
+  constexpr size_t kElements = 40'001;
+  const std::vector<std::string> encoded = Contributions("fp32", 2, kElements);
+  const std::vector<MergeInput> inputs = Inputs(encoded, {1, 1});
+  const std::vector<float> average = NaiveAverage(inputs, "fp32", kElements);
+  for (const Codec& downlink : Codecs()) {
+    std::vector<float> residual(kElements, 0.25F);
+    std::vector<float> sums(kElements);
+    for (size_t i = 0; i < kElements; ++i) {
+      sums[i] = average[i] + residual[i];
+    }
+    const absl::StatusOr<MergeResult> result =
+        Merge(inputs, kElements, Find("fp32"), downlink, ShuffledFor, {.residual = absl::MakeSpan(residual)});
+    ASSERT_TRUE(result.ok()) << result.status();
+    const std::string expected = testing::NaiveEncode(downlink.name, sums);
+    EXPECT_TRUE(result->encoded == expected) << downlink.name;
+    const std::vector<float> published = testing::NaiveDecode(downlink.name, expected, kElements);
+    double squares = 0;
+    for (size_t i = 0; i < kElements; ++i) {
+      ASSERT_EQ(residual[i], sums[i] - published[i]) << downlink.name << " " << i;
+      squares += static_cast<double>(published[i]) * published[i];
+    }
+    EXPECT_NEAR(result->norm, std::sqrt(squares), 1e-12 * std::sqrt(squares));
+  }
+}
+
 TEST(MergeTest, IsTheWeightedAverage) {
   constexpr size_t kElements = 1000;
   const std::vector<std::string> encoded = Contributions("fp32", 5, kElements);

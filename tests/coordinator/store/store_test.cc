@@ -108,6 +108,22 @@ TEST_P(StoreTest, RecordsOfEverySizeSurvive) {
   EXPECT_EQ(recovered_.consensus, MakeConsensus(0, 700000));
 }
 
+TEST_P(StoreTest, SnapshotCarriesAResidualBehindTheConsensus) {
+  ASSERT_TRUE(Open().ok());
+  ASSERT_TRUE(store_->AppendRun(MakeRun()).ok());
+  v1::SnapshotRecord header;
+  *header.mutable_run() = MakeRun();
+  header.set_consensus_bytes(3 * sizeof(float));
+  header.set_residual_bytes(2 * sizeof(float));
+  const std::vector<float> consensus = {1, 2, 3};
+  const std::vector<float> residual = {-4, -5};
+  const std::vector<absl::Span<const float>> arrays = {consensus, residual};
+  ASSERT_TRUE(store_->WriteSnapshot(header, arrays, {}).ok());
+  ASSERT_TRUE(Open().ok());
+  EXPECT_THAT(recovered_.consensus, ::testing::ElementsAre(1, 2, 3, -4, -5));
+  EXPECT_EQ(recovered_.snapshot->residual_bytes(), 2 * sizeof(float));
+}
+
 TEST_P(StoreTest, SnapshotReplacesWhatItCovers) {
   ASSERT_TRUE(Open().ok());
   Recorder recorder(store_.get());

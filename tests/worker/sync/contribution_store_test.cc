@@ -70,13 +70,38 @@ TEST_F(ContributionStoreTest, QueryHasNeitherPayloadNorChecksum) {
   EXPECT_EQ(query.contribution_bytes(), 4u);
 }
 
-TEST_F(ContributionStoreTest, HoldsUntilRemoved) {
+// In steps of bf16 between 1 and 2: 1 + 0.375 steps is sent as 1, and 0.375 are owed; the next is 1 + 0.25 steps.
+TEST(ContributionStoreFeedbackTest, ResidualFollowsWhatBecameOfTheContribution) {
+  constexpr float kStep = 1.0F / 128;
+  const auto next = [](ContributionFate fate) {
+    ContributionStore store({.codec = FindCodec("bf16"), .error_feedback = true, .chunk_bytes = 8});
+    store.Add(0, 0, std::vector<float>{1 + 0.375F * kStep});
+    store.Settle(0, 0, fate);
+    store.Settle(0, 0, ContributionFate::kDropped);  // Held no more: nothing happens.
+    float decoded = 0;
+    FindCodec("bf16")->decode(store.Add(1, 0, std::vector<float>{1 + 0.25F * kStep}).encoded, {&decoded, 1});
+    return decoded;
+  };
+  EXPECT_EQ(next(ContributionFate::kMerged), 1 + kStep);  // 1 + 0.625 steps.
+  EXPECT_EQ(next(ContributionFate::kRefused), 1);         // 1 + 0.25 steps.
+  EXPECT_EQ(next(ContributionFate::kDropped), 2);         // 2 + 0.625 steps, which are twice as long there.
+}
+
+TEST(ContributionStoreFeedbackTest, EachFragmentHasItsOwn) {
+  ContributionStore store({.codec = FindCodec("bf16"), .error_feedback = true, .chunk_bytes = 8});
+  store.Add(0, 0, std::vector<float>{1 + 0.375F / 128});
+  float decoded = 0;
+  FindCodec("bf16")->decode(store.Add(0, 1, std::vector<float>{1 + 0.25F / 128}).encoded, {&decoded, 1});
+  EXPECT_EQ(decoded, 1);
+}
+
+TEST_F(ContributionStoreTest, HoldsUntilSettled) {
   store_.Add(8, 0, std::vector<float>{1});
   store_.Add(7, 0, std::vector<float>{1});
   store_.Add(7, 1, std::vector<float>{1});
   EXPECT_THAT(store_.Rounds(0), ElementsAre(7, 8));
-  store_.Remove(7, 0);
-  store_.Remove(7, 0);
+  store_.Settle(7, 0, ContributionFate::kMerged);
+  store_.Settle(7, 0, ContributionFate::kMerged);
   EXPECT_THAT(store_.Rounds(0), ElementsAre(8));
   EXPECT_THAT(store_.Rounds(1), ElementsAre(7));
   EXPECT_THAT(store_.Rounds(2), IsEmpty());

@@ -21,10 +21,11 @@ struct PublishedDelta {
   std::string payload;
 };
 
-// The average of round consensus->version(); `consensus` takes the step. `own`: rounds of worker "solo" that it merges,
-// with the digest of each contribution.
+// The average of round consensus->version(); `consensus` takes the step. `own`: rounds of worker "solo" that it
+// settles, with the digest of each contribution.
 inline PublishedDelta PublishDelta(uint32_t fragment, const std::vector<float>& average, const StepScalars& scalars,
-                                   const std::vector<std::pair<int64_t, Digest>>& own, Consensus* consensus) {
+                                   const std::vector<std::pair<int64_t, Digest>>& own, Consensus* consensus,
+                                   v1::Settlement settlement = v1::SETTLEMENT_MERGED) {
   PublishedDelta delta;
   const int64_t round = consensus->version();
   delta.payload.assign(reinterpret_cast<const char*>(average.data()), average.size() * sizeof(float));
@@ -43,7 +44,7 @@ inline PublishedDelta PublishDelta(uint32_t fragment, const std::vector<float>& 
     settled->mutable_id()->set_fragment(fragment);
     settled->mutable_id()->set_round(own_round);
     settled->mutable_digest()->set_value(digest.Bytes());
-    settled->set_settlement(v1::SETTLEMENT_MERGED);
+    settled->set_settlement(settlement);
     settled->set_weight(1);
   }
   place(&delta.commit);

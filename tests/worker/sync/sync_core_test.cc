@@ -116,7 +116,7 @@ class SyncCoreTest : public testing::Test {
         }
       }
     }
-    const PublishedDelta delta = PublishDelta(fragment, {average}, kScalars, settled, &theirs_[fragment]);
+    const PublishedDelta delta = PublishDelta(fragment, {average}, kScalars, settled, &theirs_[fragment], settlement_);
     absl::Status status = Read([&](v1::SubscribeResponse* item) { *item->mutable_chunk() = delta.chunk; });
     status.Update(Read([&](v1::SubscribeResponse* item) { *item->mutable_settled() = delta.settled; }));
     status.Update(Read([&](v1::SubscribeResponse* item) { *item->mutable_commit() = delta.commit; }));
@@ -133,6 +133,8 @@ class SyncCoreTest : public testing::Test {
       }
     });
   }
+
+  v1::Settlement settlement_ = v1::SETTLEMENT_MERGED;  // Of what Publish settles.
 
   // What the training thread does with both fragments at once.
   absl::Status Advance(int64_t round) {
@@ -246,6 +248,35 @@ TEST_F(SyncCoreTest, ContributionThatANewerOneOvertookIsForgottenWithIt) {
   ASSERT_EQ(Publish(0, 0.5f, {1}), absl::OkStatus());
   EXPECT_EQ(board_.Get().upload_queue, 2);
 }
+
+// In steps of bf16 between 1 and 2, as in contribution_store_test.cc.
+class SyncCoreFeedbackTest : public SyncCoreTest,
+                             public testing::WithParamInterface<std::pair<v1::Settlement, float>> {};
+
+TEST_P(SyncCoreFeedbackTest, ResidualFollowsTheSettlement) {
+  RunConfig config = Config("eager");
+  config.wire.uplink = "bf16";
+  config.wire.error_feedback = FeedbackLinks::kUplink;
+  Make(config);
+  constexpr float kBf16Step = 1.0F / 128;
+  ASSERT_EQ(Advance(0), absl::OkStatus());
+  ASSERT_EQ(Handle(OuterGradientTaken{0, 0, {1 + 0.375F * kBf16Step}, 1}), absl::OkStatus());
+  settlement_ = GetParam().first;
+  ASSERT_EQ(Publish(0, 1, {0}), absl::OkStatus());
+  ASSERT_EQ(Advance(1), absl::OkStatus());
+  ASSERT_EQ(Handle(OuterGradientTaken{0, 1, {1 + 0.25F * kBf16Step}, 1}), absl::OkStatus());
+  while (network_.sent.back().round() != 1) ASSERT_EQ(Handle(UploadWritten{0, 1}), absl::OkStatus());
+  ASSERT_EQ(network_.sent.back().fragment(), 0u);
+  float sent = 0;
+  FindCodec("bf16")->decode(network_.sent.back().payload(), {&sent, 1});
+  EXPECT_EQ(sent, GetParam().second);
+}
+
+INSTANTIATE_TEST_SUITE_P(Settlements, SyncCoreFeedbackTest,
+                         testing::Values(std::pair(v1::SETTLEMENT_MERGED, 1 + 1.0F / 128),
+                                         std::pair(v1::SETTLEMENT_DROPPED_REFUSED, 1.0F),
+                                         std::pair(v1::SETTLEMENT_DROPPED_LATE, 2.0F),
+                                         std::pair(v1::SETTLEMENT_DROPPED_OUT_OF_ORDER, 2.0F)));
 
 TEST_F(SyncCoreTest, AbstentionsLastUntilTheRoundCommits) {
   Make(Config("eager"));
