@@ -33,6 +33,11 @@ int64_t DefaultOverlap(const Method& method, int64_t inner_steps) {
 
 // What an absent key means where that depends on another one.
 void FillDefaults(const YamlReader& reader, const Method& method, RunConfig& config) {
+  if (method.payload == Payload::kGradient) {
+    if (!reader.Has("inner_steps")) config.inner_steps = 1;
+    if (!reader.Has("fragments.count")) config.fragments.cut.count = 1;
+  }
+  if (!reader.Has("outer.optimizer")) config.outer.optimizer = method.default_optimizer;
   if (!reader.Has("overlap")) config.overlap = DefaultOverlap(method, config.inner_steps);
   if (!reader.Has("max_late")) config.max_late = method.default_max_late;
   if (method.overlap == Overlap::kSteps) {
@@ -96,6 +101,21 @@ void CheckMethod(YamlReader& reader, const Method& method, const RunConfig& conf
     reader.Contradiction({"lookahead"},
                          absl::StrFormat("lookahead: method %s has none; remove the section", config.method));
   }
+  if (method.after != AfterBoundary::kPrivateLookahead && reader.Has("blend")) {
+    reader.Contradiction({"blend"},
+                         absl::StrFormat("blend: method %s does not blend; remove the section", config.method));
+  }
+  if (method.payload == Payload::kGradient && config.inner_steps != 1) {
+    reader.Contradiction({"inner_steps"},
+                         absl::StrFormat("inner_steps: method %s averages every step; remove the key", config.method));
+  }
+  const CutRule& cut = config.fragments.cut;
+  if (method.payload == Payload::kGradient && (cut.count != 1 || cut.layers_each != 0 || !cut.layers.empty())) {
+    reader.Contradiction({"fragments.count", "fragments.layers_each", "fragments.layers"},
+                         absl::StrFormat("fragments: method %s clips by the norm of the whole average, so that it needs "
+                                         "one fragment; remove the section",
+                                         config.method));
+  }
 }
 
 void CheckFragments(YamlReader& reader, const RunConfig& config) {
@@ -120,13 +140,48 @@ void CheckFragments(YamlReader& reader, const RunConfig& config) {
   CheckLayers(reader, config);
 }
 
-void CheckOuter(YamlReader& reader, OuterSection& outer) {
-  if (FindOuterOptimizer(outer.optimizer)->uses_momentum) return;
-  if (reader.Has("outer.momentum")) {
-    reader.Contradiction({"outer.momentum"},
-                         absl::StrFormat("outer.momentum: optimizer %s has none; remove the key", outer.optimizer));
+// Look-ahead folds outer steps into a sum where they are linear, and only there.
+void CheckLinear(YamlReader& reader, const Method& method, const RunConfig& config) {
+  if (!LooksAhead(method) || FindOuterOptimizer(config.outer.optimizer)->linear) return;
+  if (method.after == AfterBoundary::kPrivateLookahead) {
+    reader.Contradiction({"outer.optimizer"},
+                         absl::StrFormat("outer.optimizer: %s is not linear, as method %s needs; use nesterov or sgd",
+                                         config.outer.optimizer, config.method));
+  } else if (!config.lookahead.shared_momentum) {
+    reader.Contradiction({"lookahead.momentum", "outer.optimizer"},
+                         absl::StrFormat("lookahead.momentum: optimizer %s is not linear, as `own` needs; use `shared`",
+                                         config.outer.optimizer));
   }
-  outer.momentum = 0;
+}
+
+// Numbers of the outer optimizer: written, preset by it, or the inner section's.
+void FillOuter(YamlReader& reader, const Method& method, RunConfig& config) {
+  const OuterPresets& presets = FindOuterOptimizer(config.outer.optimizer)->presets;
+  const auto fill = [&](const std::string& key, std::optional<double> preset, std::optional<double> inner,
+                        double& value) {
+    const std::string path = "outer." + key;
+    const bool given = reader.Has(path);
+    if (!preset.has_value()) {
+      if (given) {
+        reader.Contradiction(
+            {path}, absl::StrFormat("%s: optimizer %s has none; remove the key", path, config.outer.optimizer));
+      }
+      value = 0;
+    } else if (inner.has_value() && method.payload == Payload::kGradient) {
+      if (given) {
+        reader.Contradiction({path},
+                             absl::StrFormat("%s: method %s takes inner.%s; remove the key", path, config.method, key));
+      }
+      value = *inner;
+    } else if (!given) {
+      value = *preset;
+    }
+  };
+  fill("rate", presets.rate, config.inner.rate, config.outer.rate);
+  fill("momentum", presets.momentum, std::nullopt, config.outer.momentum);
+  fill("beta1", presets.beta1, config.inner.beta1, config.outer.beta1);
+  fill("beta2", presets.beta2, config.inner.beta2, config.outer.beta2);
+  fill("epsilon", presets.epsilon, config.inner.epsilon, config.outer.epsilon);
 }
 
 void CheckWire(YamlReader& reader, const WireSection& wire) {
@@ -250,9 +305,10 @@ absl::StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view
     FillDefaults(reader, method, config);
     CheckMethod(reader, method, config);
     CheckFragments(reader, config);
-    CheckOuter(reader, config.outer);
     CheckWire(reader, config.wire);
     CheckInner(reader, config.inner);
+    CheckLinear(reader, method, config);
+    FillOuter(reader, method, config);
     CheckRest(reader, config);
   }
   if (!reader.ok()) return reader.status();

@@ -1,7 +1,8 @@
 // The run's configuration: one YAML file, read by the coordinator and handed verbatim to every worker at join. It is
 // the only place for model, inner, outer, wire and round settings; flags hold what differs by machine.
 //
-// Every struct below is plain data, filled and checked by ParseRunConfig; defaults are written here and nowhere else.
+// Every struct below is plain data, filled and checked by ParseRunConfig; defaults are written here, but for those that
+// the method (common/outer/method.h) or the outer optimizer (common/outer/outer_optimizer.h) has in its row.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +32,24 @@ struct LookaheadSection {
   bool shared_momentum = false;  // `momentum: own` (default, the published method) or `shared`.
 };
 
+// alpha: how much of its own contributions a worker steps on in place of averages (method `blend`).
+struct BlendSection {
+  double alpha = 0.5;  // [0, 1].
+};
+
+enum class Weights { kUniform, kByTokens };
+
+// Defaults that are not here: the optimizer's presets. A number that the optimizer has no preset for is not a key, and
+// 0. With `data-parallel` rate, betas and epsilon are not keys: they are those of `inner`.
 struct OuterSection {
-  std::string optimizer = "nesterov";  // A name of common/outer/outer_optimizer.h.
-  double rate = 0.4;                   // (0, 10].
-  double momentum = 0.9;               // [0, 1). Not a key of `sgd`, where it is 0.
+  std::string optimizer = "nesterov";  // A name of common/outer/outer_optimizer.h; default by method.
+  double rate = 0;                     // (0, 10].
+  double momentum = 0;                 // [0, 1).
+  double beta1 = 0;                    // [0, 1).
+  double beta2 = 0;                    // [0, 1).
+  double epsilon = 0;                  // (0, 1].
+  // Of a contribution in the average: 1 (`uniform`), or the tokens that the worker trained on for it (`tokens`).
+  Weights weights = Weights::kUniform;
 };
 
 enum class InnerAlgorithm { kAdamW, kSgd };
@@ -128,12 +143,13 @@ struct EvalSection {
 struct RunConfig {
   RunSection run;
   std::string method = "eager";  // A name of common/outer/method.h.
-  int64_t inner_steps = 30;      // H. [1, 1e6].
+  int64_t inner_steps = 30;      // H. [1, 1e6]; 1, and nothing else, for `data-parallel`.
   int64_t overlap =
       0;             // Inner steps, by method: 0; [0, H), default 1; or a multiple of H, up to kMaxOverlapRounds * H.
   int max_late = 0;  // Rounds; default by method: 1 for `eager`, else 0 and nothing else. [0, kMaxLate].
   LookaheadSection lookahead;
   StreamingSection streaming;
+  BlendSection blend;
   OuterSection outer;
   InnerSection inner;
   std::optional<ModelSection> model;  // Needed by diloco-worker; absent for other trainers.

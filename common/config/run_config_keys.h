@@ -49,10 +49,19 @@ void VisitLookahead(Visitor& v, LookaheadSection& c) {
 }
 
 template <typename Visitor>
+void VisitBlend(Visitor& v, BlendSection& c) {
+  v.Number("alpha", kOptional, Closed(0, 1), c.alpha);
+}
+
+template <typename Visitor>
 void VisitOuter(Visitor& v, OuterSection& c) {
   v.Word("optimizer", NamesOf(OuterOptimizers()), c.optimizer);
   v.Number("rate", kOptional, LowOpen(0, 10), c.rate);
   v.Number("momentum", kOptional, HighOpen(0, 1), c.momentum);
+  v.Number("beta1", kOptional, HighOpen(0, 1), c.beta1);
+  v.Number("beta2", kOptional, HighOpen(0, 1), c.beta2);
+  v.Number("epsilon", kOptional, LowOpen(0, 1), c.epsilon);
+  v.Choice("weights", {{"uniform", Weights::kUniform}, {"tokens", Weights::kByTokens}}, c.weights);
 }
 
 template <typename Visitor>
@@ -137,6 +146,7 @@ void VisitRunConfig(Visitor& v, RunConfig& c) {
   v.Integer("max_late", kOptional, 0, kMaxLate, c.max_late);
   v.Section("lookahead", kOptional, [&](Visitor& s) { VisitLookahead(s, c.lookahead); });
   v.Section("streaming", kOptional, [&](Visitor& s) { VisitStreaming(s, c.streaming); });
+  v.Section("blend", kOptional, [&](Visitor& s) { VisitBlend(s, c.blend); });
   v.Section("outer", kOptional, [&](Visitor& s) { VisitOuter(s, c.outer); });
   v.Section("inner", kOptional, [&](Visitor& s) { VisitInner(s, c.inner); });
   v.Section("model", c.model, [&](Visitor& s) { VisitModel(s, *c.model); });

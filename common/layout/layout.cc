@@ -117,4 +117,19 @@ absl::StatusOr<Layout> Layout::Cut(std::vector<TensorSpec> tensors, const CutRul
   return layout;
 }
 
+std::vector<ElementRange> Layout::DecayedRanges(int fragment) const {
+  std::vector<ElementRange> ranges;
+  const int64_t start = fragments_[static_cast<size_t>(fragment)].offset;
+  for (const TensorPlacement& placement : placements_) {
+    if (placement.fragment != fragment || !tensors_[static_cast<size_t>(placement.tensor)].decay) continue;
+    const int64_t offset = placement.offset - start;
+    if (!ranges.empty() && ranges.back().offset + ranges.back().count == offset) {
+      ranges.back().count += placement.count;
+    } else {
+      ranges.push_back({.offset = offset, .count = placement.count});
+    }
+  }
+  return ranges;
+}
+
 }  // namespace diloco

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 
 #include "common/base/digest.h"
+#include "common/base/element_range.h"
 #include "common/layout/cut_rule.h"
 #include "common/layout/tensor_spec.h"
 
@@ -44,6 +45,8 @@ class Layout {
   absl::Span<const FragmentRange> fragments() const { return fragments_; }
   int fragment_count() const { return static_cast<int>(fragments_.size()); }
   int64_t element_count() const { return element_count_; }
+  // Where a fragment's decayed tensors lie, from the start of the fragment: ascending, neighbours joined.
+  std::vector<ElementRange> DecayedRanges(int fragment) const;
   // Covers names, shapes, layers, decay flags and the cut.
   const Digest& digest() const { return digest_; }
 

@@ -11,6 +11,14 @@
 
 namespace diloco {
 
+// What a worker contributes at a boundary.
+enum class Payload {
+  kOuterGradient,
+  // The gradient of its mean loss, not clipped, at the consensus: H is 1, there is one fragment, and the `inner`
+  // section describes the outer optimizer, which takes the place of an inner one.
+  kGradient,
+};
+
 // What an outer gradient is measured from.
 enum class Anchor {
   kConsensus,  // The consensus that theta was last set from.
@@ -22,6 +30,9 @@ enum class AfterBoundary {
   kConsensus,  // s.
   kLookahead,  // The consensus plus the outer steps of own contributions that are still on their way.
   kMix,        // mixing * theta + (1 - mixing) * s, `overlap` inner steps after the boundary.
+  // As kLookahead with lambda = alpha and own momentum, not from the consensus but from a private (s, b), which steps on
+  // (1 - alpha) * average + alpha * own contributions that it merged. Replicas drift apart.
+  kPrivateLookahead,
 };
 
 // How long after its boundary an average is applied.
@@ -33,12 +44,20 @@ enum class Overlap {
 
 struct Method {
   std::string_view name;
+  Payload payload;
   Anchor anchor;
   AfterBoundary after;
   Overlap overlap;
   int default_max_late;  // Rounds. Methods whose default is 0 allow nothing else.
+  std::string_view default_optimizer;
   std::string_view source;
 };
+
+// True when theta after a boundary holds own contributions that no average settled yet: the outer optimizer is linear,
+// or the momentum of the look-ahead shared.
+inline bool LooksAhead(const Method& method) {
+  return method.after == AfterBoundary::kLookahead || method.after == AfterBoundary::kPrivateLookahead;
+}
 
 // All methods, in the order in which help texts list them.
 absl::Span<const Method> Methods();

@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/outer/step_scalars_proto.h"
 #include "coordinator/driver/publication.h"
 
 namespace diloco {
@@ -42,10 +43,11 @@ ConsensusArrays SeedConsensus(const Layout& layout, const OuterOptimizer* optimi
                               absl::Span<const float> parameters) {
   DILOCO_CHECK(parameters.size() == static_cast<size_t>(layout.element_count()));
   ConsensusArrays arrays;
-  for (const FragmentRange& range : layout.fragments()) {
+  for (int f = 0; f < layout.fragment_count(); ++f) {
+    const FragmentRange& range = layout.fragments()[static_cast<size_t>(f)];
     const absl::Span<const float> values =
         parameters.subspan(static_cast<size_t>(range.offset), static_cast<size_t>(range.count));
-    arrays.fragments.emplace_back(optimizer, std::vector<float>(values.begin(), values.end()));
+    arrays.fragments.emplace_back(optimizer, std::vector<float>(values.begin(), values.end()), layout.DecayedRanges(f));
   }
   return arrays;
 }
@@ -61,7 +63,8 @@ absl::StatusOr<ConsensusArrays> RestoreConsensus(const Layout& layout, const Out
   }
   ConsensusArrays arrays;
   size_t offset = 0;
-  for (const FragmentRange& range : layout.fragments()) {
+  for (int f = 0; f < layout.fragment_count(); ++f) {
+    const FragmentRange& range = layout.fragments()[static_cast<size_t>(f)];
     std::vector<std::vector<float>> fragment;
     for (size_t i = 0; i < arrays_each; ++i) {
       const absl::Span<const float> values = raw.subspan(offset, static_cast<size_t>(range.count));
@@ -70,7 +73,8 @@ absl::StatusOr<ConsensusArrays> RestoreConsensus(const Layout& layout, const Out
     }
     std::vector<float> parameters = std::move(fragment.front());
     fragment.erase(fragment.begin());
-    arrays.fragments.emplace_back(optimizer, version, std::move(parameters), std::move(fragment));
+    arrays.fragments.emplace_back(optimizer, version, std::move(parameters), std::move(fragment),
+                                  layout.DecayedRanges(f));
   }
   return arrays;
 }

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/schedule/outer_schedule.h"
 #include "coordinator/driver/driver_impl.h"
 #include "coordinator/driver/thread_pool.h"
 #include "coordinator/driver/wire.h"
@@ -77,9 +78,7 @@ void Driver::Impl::Carry(const PersistCommit& effect) {
     }
   }
   const CommitFacts facts{
-      .scalars = {.rate = static_cast<float>(options_.config.outer.rate),
-                  .momentum = optimizer_->uses_momentum ? static_cast<float>(options_.config.outer.momentum) : 0.0F,
-                  .participating_weight = effect.participating_weight},
+      .scalars = ComputeStepScalars(options_.config, effect.round, merging.norm, effect.participating_weight),
       .settled = effect.settled,
       .consensus_version = run_->keeper.version(),
       .consensus_digest = run_->keeper.digests()[static_cast<size_t>(effect.fragment)]};

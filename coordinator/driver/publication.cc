@@ -7,6 +7,7 @@
 
 #include "common/base/crc32c.h"
 #include "common/base/limits.h"
+#include "common/outer/step_scalars_proto.h"
 #include "coordinator/driver/wire.h"
 #include "diloco/v1/worker.pb.h"
 
@@ -71,19 +72,6 @@ std::shared_ptr<const PublishedDelta> BuildDelta(const DeltaHeader& header, Enco
   *message.mutable_commit() = commit;
   delta->messages.push_back(message.SerializeAsString());
   return delta;
-}
-
-v1::StepScalars StepScalarsToProto(const StepScalars& scalars) {
-  v1::StepScalars proto;
-  proto.set_rate(scalars.rate);
-  proto.set_momentum(scalars.momentum);
-  proto.set_participating_weight(scalars.participating_weight);
-  return proto;
-}
-
-StepScalars StepScalarsFromProto(const v1::StepScalars& scalars) {
-  return {
-      .rate = scalars.rate(), .momentum = scalars.momentum(), .participating_weight = scalars.participating_weight()};
 }
 
 absl::StatusOr<std::vector<float>> DecodeDelta(const PublishedDelta& delta, const Codec& codec, uint64_t elements) {

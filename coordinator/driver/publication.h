@@ -12,7 +12,7 @@
 #include "common/base/digest.h"
 #include "common/codec/codec.h"
 #include "common/merge/merge.h"
-#include "common/outer/outer_optimizer.h"
+#include "common/outer/step_scalars.h"
 #include "coordinator/round/round_events.h"
 #include "coordinator/store/store.h"
 #include "diloco/v1/types.pb.h"
@@ -46,9 +46,6 @@ struct CommitFacts {
 };
 std::shared_ptr<const PublishedDelta> BuildDelta(const DeltaHeader& header, EncodedAverage average,
                                                  const CommitFacts& facts);
-
-v1::StepScalars StepScalarsToProto(const StepScalars& scalars);
-StepScalars StepScalarsFromProto(const v1::StepScalars& scalars);
 
 // The average that a published delta carries. Shapes: result [elements].
 // Errors, kDataLoss: chunks that do not make up such an array, or another digest than the commit record's.

@@ -37,6 +37,7 @@ Trajectory ReadCase(const Json& file, const Json& entry, int index) {
   trajectory.inner_rate = Setting<double>(file, config, "inner_rate");
   trajectory.rate = Setting<double>(file, config, "eta");
   trajectory.momentum = Setting<double>(file, config, "mu");
+  trajectory.alpha = Setting<double>(file, config, "alpha");
   if (config.contains("lam")) trajectory.lambda = config.at("lam").get<double>();
   trajectory.shared_momentum = config.value("momentum", "own") == "shared";
   if (trajectory.method == "streaming") {
@@ -128,6 +129,7 @@ std::string Trajectory::ConfigYaml(const std::string& run_id) const {
     yaml += absl::StrFormat("overlap: %d\nstreaming: {mixing: %.17g}\nfragments: {layers: [%s], offsets: [%s]}\n",
                             overlap, mixing, absl::StrJoin(fragments, ", ", list), absl::StrJoin(offsets, ", "));
   }
+  if (method == "blend") yaml += absl::StrFormat("blend: {alpha: %.17g}\n", alpha);
   return yaml;
 }
 

@@ -28,6 +28,7 @@ struct Trajectory {
   double inner_rate = 0;
   double rate = 0;      // Outer.
   double momentum = 0;  // Outer.
+  double alpha = 0;     // Of `blend`.
   std::optional<double> lambda;
   bool shared_momentum = false;
   // `streaming`. Fragments are lists of elements.

@@ -7,6 +7,7 @@
 
 #include "common/base/crc32c.h"
 #include "common/base/status_macros.h"
+#include "common/outer/step_scalars_proto.h"
 
 namespace diloco {
 namespace {
@@ -40,6 +41,9 @@ absl::Status SnapshotAssembler::AddHeader(const v1::SnapshotHeader& header) {
       header.version() < 0) {
     return absl::InvalidArgumentError(
         absl::StrFormat("snapshot of version %d does not describe %d fragments", header.version(), fragments));
+  }
+  if (header.has_scalars()) {
+    DILOCO_RETURN_IF_ERROR(ValidateStepScalars(StepScalarsFromProto(header.scalars())));
   }
   header_ = header;
   has_header_ = true;
@@ -80,7 +84,8 @@ absl::StatusOr<Snapshot> SnapshotAssembler::Finish() {
     for (int a = 0; a < optimizer_->state_arrays; ++a) {
       state.push_back(TakeFloats(bytes_, &offset, count));
     }
-    Consensus consensus(optimizer_, header_.version(), std::move(parameters), std::move(state));
+    Consensus consensus(optimizer_, header_.version(), std::move(parameters), std::move(state),
+                        layout_->DecayedRanges(f));
     if (consensus.ComputeDigest() != Digest::FromBytes(header_.consensus_digests(f).value())) {
       return absl::DataLossError(
           absl::StrFormat("snapshot of version %d: digest of fragment %d", header_.version(), f));
@@ -89,8 +94,7 @@ absl::StatusOr<Snapshot> SnapshotAssembler::Finish() {
     snapshot.settled_rounds.push_back(header_.settled_rounds(f));
   }
   if (header_.has_scalars()) {
-    snapshot.scalars =
-        StepScalars{header_.scalars().rate(), header_.scalars().momentum(), header_.scalars().participating_weight()};
+    snapshot.scalars = StepScalarsFromProto(header_.scalars());
   }
   return snapshot;
 }

@@ -28,7 +28,7 @@ class SnapshotAssembler {
   SnapshotAssembler(std::string run_id, const Layout* layout, const OuterOptimizer* optimizer);
 
   // The header, then chunks in order of offset. Errors: kDataLoss for a checksum, an order or a size: fetch it again;
-  // kInvalidArgument for another run or layout.
+  // kInvalidArgument for another run or layout, or scalars out of range.
   absl::Status Add(const v1::FetchSnapshotResponse& item);
 
   // After the last item. Errors: kDataLoss when bytes are missing or a consensus digest is wrong.

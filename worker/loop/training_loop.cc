@@ -166,8 +166,8 @@ absl::Status TrainingLoop::SetTheta(const Stopping& stopping, const StagedStop& 
   const FragmentOuter::Staged& staged = *stop.staged;
   const absl::Span<float> theta = Part(&theta_, range);
   DILOCO_CHECK(staged.base.size() == theta.size());
-  if (method_.after == AfterBoundary::kLookahead && finite) {
-    StepFromBase(staged.base, staged.coefficient, stopping.outer_gradient, theta);
+  if (LooksAhead(method_) && finite) {
+    staged.LookAhead(stopping.outer_gradient, theta);
   } else if (method_.after == AfterBoundary::kMix) {
     Mix(static_cast<float>(config_.streaming.mixing), staged.base, theta);
   } else {

@@ -1,21 +1,17 @@
 #include "worker/outer/fragment_outer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "worker/outer/boundary.h"
 
 namespace diloco {
 namespace {
-
-bool Valid(const StepScalars& scalars) {
-  return std::isfinite(scalars.rate) && scalars.rate > 0 && scalars.momentum >= 0 && scalars.momentum < 1 &&
-         std::isfinite(scalars.participating_weight) && scalars.participating_weight >= 0;
-}
 
 std::vector<float> Scaled(float factor, absl::Span<const float> values) {
   std::vector<float> scaled(values.size());
@@ -26,35 +22,53 @@ std::vector<float> Scaled(float factor, absl::Span<const float> values) {
 }  // namespace
 
 FragmentOuter::FragmentOuter(const Options& options, Consensus consensus)
-    : options_(options), scalars_(options.initial_scalars), consensus_(std::move(consensus)) {
+    : options_(options), next_scalars_(options.next_scalars), consensus_(std::move(consensus)) {
   DILOCO_CHECK(options_.method != nullptr);
-  DILOCO_CHECK(consensus_.optimizer().linear);
-  DILOCO_CHECK(Valid(scalars_));
-  if (options_.method->after == AfterBoundary::kLookahead && !options_.lookahead.shared_momentum) {
-    own_momentum_.assign(consensus_.parameters().size(), 0.0f);
-  }
+  DILOCO_CHECK(ValidateStepScalars(next_scalars_).ok());
+  DILOCO_CHECK(consensus_.optimizer().linear || !OwnMomentum());
+  if (OwnMomentum()) own_momentum_.assign(consensus_.parameters().size(), 0.0f);
+  if (options_.method->after == AfterBoundary::kPrivateLookahead) private_ = consensus_;
+}
+
+bool FragmentOuter::OwnMomentum() const {
+  return options_.method->after == AfterBoundary::kPrivateLookahead ||
+         (options_.method->after == AfterBoundary::kLookahead && !options_.lookahead.shared_momentum);
 }
 
 float FragmentOuter::Lambda() const {
+  if (options_.method->after == AfterBoundary::kPrivateLookahead) return static_cast<float>(options_.blend.alpha);
   if (options_.lookahead.lambda.has_value()) return static_cast<float>(*options_.lookahead.lambda);
-  return static_cast<float>(options_.own_weight / scalars_.participating_weight);
+  return static_cast<float>(options_.own_weight / next_scalars_.participating_weight);
+}
+
+void FragmentOuter::Staged::LookAhead(absl::Span<const float> outer_gradient, absl::Span<float> out) const {
+  if (!before.has_value()) return StepFromBase(base, coefficient, outer_gradient, out);
+  Consensus after = *before;
+  after.Apply(scalars, Scaled(lambda, outer_gradient));
+  std::copy(after.parameters().begin(), after.parameters().end(), out.begin());
 }
 
 FragmentOuter::Staged FragmentOuter::Stage() const {
   Staged staged{.version = consensus_.version()};
-  if (options_.method->after != AfterBoundary::kLookahead) {
+  if (!LooksAhead(*options_.method)) {
     staged.base.assign(consensus_.parameters().begin(), consensus_.parameters().end());
     return staged;
   }
   staged.lambda = Lambda();
-  // What a linear step moves the parameters by for each unit of the newest gradient.
-  staged.coefficient = scalars_.rate * (1.0f + scalars_.momentum) * staged.lambda;
-  staged.base = options_.lookahead.shared_momentum ? SharedMomentumBase() : OwnMomentumBase();
+  if (consensus_.optimizer().linear) {
+    // What a linear step moves the parameters by for each unit of the newest gradient.
+    staged.coefficient = next_scalars_.rate * (1.0f + next_scalars_.momentum) * staged.lambda;
+  }
+  if (OwnMomentum()) {
+    staged.base = OwnMomentumBase();
+  } else {
+    StageSharedMomentum(&staged);
+  }
   return staged;
 }
 
 std::vector<float> FragmentOuter::OwnMomentumBase() const {
-  const float mu = scalars_.momentum;
+  const float mu = next_scalars_.momentum;
   std::vector<float> q = own_momentum_;
   std::vector<float> offset(q.size(), 0.0f);
   for (const OwnContribution& own : unsettled_) {
@@ -66,22 +80,30 @@ std::vector<float> FragmentOuter::OwnMomentumBase() const {
   }
   // The newest contribution d adds lambda*d + mu*(mu*q + lambda*d) to the offset; all of it that is known now:
   std::vector<float> base(q.size());
-  const absl::Span<const float> s = consensus_.parameters();
-  for (size_t i = 0; i < q.size(); ++i) base[i] = s[i] - scalars_.rate * (offset[i] + mu * mu * q[i]);
+  const absl::Span<const float> s = (private_.has_value() ? *private_ : consensus_).parameters();
+  for (size_t i = 0; i < q.size(); ++i) base[i] = s[i] - next_scalars_.rate * (offset[i] + mu * mu * q[i]);
   return base;
 }
 
-std::vector<float> FragmentOuter::SharedMomentumBase() const {
+void FragmentOuter::StageSharedMomentum(Staged* staged) const {
   Consensus ahead = consensus_;
-  for (const OwnContribution& own : unsettled_) ahead.Apply(scalars_, Scaled(own.lambda, own.decoded));
+  StepScalars scalars = next_scalars_;
+  for (const OwnContribution& own : unsettled_) {
+    ahead.Apply(scalars, Scaled(own.lambda, own.decoded));
+    scalars = OneStepLater(scalars);
+  }
+  if (!ahead.optimizer().linear) {
+    staged->before = ahead;
+    staged->scalars = scalars;
+  }
   // A linear step is the step with gradient 0 plus a multiple of the gradient.
-  ahead.Apply(scalars_, std::vector<float>(ahead.parameters().size(), 0.0f));
-  return {ahead.parameters().begin(), ahead.parameters().end()};
+  ahead.Apply(scalars, std::vector<float>(ahead.parameters().size(), 0.0f));
+  staged->base.assign(ahead.parameters().begin(), ahead.parameters().end());
 }
 
 void FragmentOuter::Contribute(OwnContribution contribution) {
   DILOCO_CHECK(unsettled_.empty() || unsettled_.back().round < contribution.round);
-  if (options_.method->after != AfterBoundary::kLookahead) return;
+  if (!LooksAhead(*options_.method)) return;
   DILOCO_CHECK(contribution.decoded.size() == consensus_.parameters().size());
   unsettled_.push_back(std::move(contribution));
 }
@@ -92,13 +114,9 @@ absl::Status FragmentOuter::Apply(const StepScalars& scalars, absl::Span<const f
     return absl::InvalidArgumentError(absl::StrFormat("the average has %d elements, the fragment %d", average.size(),
                                                       consensus_.parameters().size()));
   }
-  if (!Valid(scalars)) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("step scalars are out of range: rate %g, momentum %g, participating weight %g", scalars.rate,
-                        scalars.momentum, scalars.participating_weight));
-  }
+  DILOCO_RETURN_IF_ERROR(ValidateStepScalars(scalars));
   consensus_.Apply(scalars, average);
-  for (float& l : own_momentum_) l = scalars.momentum * l;
+  std::vector<float> merged(own_momentum_.size(), 0.0f);  // Sum of lambda * own contributions that were merged.
   int64_t newest = -1;
   for (const OwnSettlement& settlement : settled) {
     newest = std::max(newest, settlement.round);
@@ -107,26 +125,31 @@ absl::Status FragmentOuter::Apply(const StepScalars& scalars, absl::Span<const f
     });
     if (own == unsettled_.end()) continue;
     if (settlement.merged) {
-      for (size_t i = 0; i < own_momentum_.size(); ++i) {
-        own_momentum_[i] = own_momentum_[i] + own->lambda * own->decoded[i];
-      }
+      for (size_t i = 0; i < merged.size(); ++i) merged[i] = merged[i] + own->lambda * own->decoded[i];
     }
     unsettled_.erase(own);
   }
   // Contributions settle in round order: an older one was not taken, and no global delta will ever name it.
   std::erase_if(unsettled_, [newest](const OwnContribution& own) { return own.round < newest; });
+  for (size_t i = 0; i < merged.size(); ++i) own_momentum_[i] = scalars.momentum * own_momentum_[i] + merged[i];
+  if (private_.has_value()) {
+    const float others = 1 - Lambda();
+    for (size_t i = 0; i < merged.size(); ++i) merged[i] = others * average[i] + merged[i];
+    private_->Apply(scalars, merged);
+  }
   // A delta that tells no weight (its members left) does not change the share.
-  const double share_base = scalars_.participating_weight;
-  scalars_ = scalars;
-  if (scalars_.participating_weight <= 0) scalars_.participating_weight = share_base;
+  const double share_base = next_scalars_.participating_weight;
+  next_scalars_ = OneStepLater(scalars);
+  if (next_scalars_.participating_weight <= 0) next_scalars_.participating_weight = share_base;
   return absl::OkStatus();
 }
 
-void FragmentOuter::Resync(Consensus consensus, const StepScalars& scalars, int64_t settled_round) {
+void FragmentOuter::Resync(Consensus consensus, const StepScalars& next_scalars, int64_t settled_round) {
   DILOCO_CHECK(consensus.parameters().size() == consensus_.parameters().size());
-  DILOCO_CHECK(Valid(scalars));
+  DILOCO_CHECK(ValidateStepScalars(next_scalars).ok());
   consensus_ = std::move(consensus);
-  scalars_ = scalars;
+  if (private_.has_value()) private_ = consensus_;
+  next_scalars_ = next_scalars;
   std::fill(own_momentum_.begin(), own_momentum_.end(), 0.0f);
   while (!unsettled_.empty() && unsettled_.front().round <= settled_round) unsettled_.pop_front();
 }

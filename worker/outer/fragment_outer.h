@@ -6,14 +6,18 @@
 //   momentum own      q = l; off = 0; for each d: q = mu*q + lambda*d; off = off + lambda*d + mu*q;   theta = s -
 //   eta*off
 //                     where, on each global delta applied, l = mu*l + lambda*(own contributions that it merged)
+// `blend` is "own" with lambda = alpha, from a private (s, b) in the place of the consensus: for each global delta that
+// takes an outer step with (1 - alpha) * average + alpha * (own contributions that it merged).
+//
 // All but the newest contribution is known before the boundary, so that Stage() leaves one fused pass for the training
-// thread: theta = base - coefficient * d. Pure arithmetic; not thread-safe: the sync thread owns it.
+// thread where the outer optimizer is linear: theta = base - coefficient * d. Otherwise it leaves the last outer step.
+// Pure arithmetic; not thread-safe: the sync thread owns it.
 // Source: Eager Updates, arXiv 2502.12996, algorithm 3, regrouped.
 #pragma once
 
 #include <cstdint>
 #include <deque>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -46,19 +50,26 @@ class FragmentOuter {
   struct Options {
     const Method* method = nullptr;
     LookaheadSection lookahead;
-    StepScalars initial_scalars;  // Used until a global delta brings newer ones.
-    double own_weight = 1;        // Of this worker's contributions, for the share.
+    BlendSection blend;
+    StepScalars next_scalars;  // Expected of the next outer step, until a global delta brings newer ones.
+    double own_weight = 1;     // Of this worker's contributions, for the share.
   };
 
-  // The outer optimizer must be linear: Stage() relies on it.
+  // A method that looks ahead has a linear outer optimizer or shared momentum: ParseRunConfig sees to it.
   FragmentOuter(const Options& options, Consensus consensus);
 
-  // What the next boundary needs; theta = base - coefficient * d for the fresh outer gradient d.
+  // What the next boundary needs.
   struct Staged {
-    std::vector<float> base;
-    float coefficient = 0;  // 0 where theta follows from the consensus alone, which `base` then is.
-    float lambda = 0;       // To be stored with the fresh contribution.
-    int64_t version = 0;    // Of the consensus in it.
+    std::vector<float> base;  // Theta of a stop that contributes nothing, as if d were 0.
+    float coefficient = 0;    // 0 where theta follows from the consensus alone, which `base` then is.
+    float lambda = 0;         // To be stored with the fresh contribution.
+    int64_t version = 0;      // Of the consensus in it.
+    // For an outer optimizer that is not linear: where the step of the fresh contribution starts, and its scalars.
+    std::optional<Consensus> before;
+    StepScalars scalars;
+
+    // out = theta after the stop, for the fresh outer gradient d. Shapes: all [n]; they may be the same.
+    void LookAhead(absl::Span<const float> outer_gradient, absl::Span<float> out) const;
   };
   Staged Stage() const;
 
@@ -71,22 +82,24 @@ class FragmentOuter {
   absl::Status Apply(const StepScalars& scalars, absl::Span<const float> average,
                      absl::Span<const OwnSettlement> settled);
 
-  // Takes a snapshot's consensus instead of catching up: own momentum is forgotten, and contributions up to
-  // `settled_round` are settled.
-  void Resync(Consensus consensus, const StepScalars& scalars, int64_t settled_round);
+  // Takes a snapshot's consensus instead of catching up: own momentum and the private (s, b) are forgotten, and
+  // contributions up to `settled_round` are settled. `next_scalars` as in Options, valid.
+  void Resync(Consensus consensus, const StepScalars& next_scalars, int64_t settled_round);
 
   const Consensus& consensus() const { return consensus_; }
   const std::deque<OwnContribution>& unsettled() const { return unsettled_; }
 
  private:
+  bool OwnMomentum() const;
   float Lambda() const;
   std::vector<float> OwnMomentumBase() const;
-  std::vector<float> SharedMomentumBase() const;
+  void StageSharedMomentum(Staged* staged) const;
 
   Options options_;
-  StepScalars scalars_;  // Of the newest global delta.
+  StepScalars next_scalars_;  // Expected of the next outer step.
   Consensus consensus_;
-  std::vector<float> own_momentum_;  // l, [n]; empty unless it is needed.
+  std::optional<Consensus> private_;  // (s, b) of `blend`.
+  std::vector<float> own_momentum_;   // l, [n]; empty unless it is needed.
   std::deque<OwnContribution> unsettled_;
 };
 

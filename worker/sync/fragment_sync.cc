@@ -5,6 +5,7 @@
 #include "common/base/check.h"
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
+#include "common/outer/step_scalars_proto.h"
 
 namespace diloco {
 namespace {
@@ -60,9 +61,8 @@ absl::Status FragmentSync::ApplyNext() {
   const GlobalDelta& delta = held_.front();
   DILOCO_RETURN_IF_ERROR(
       CheckDigest(delta.commit.consensus_version(), Digest::FromBytes(delta.commit.consensus_digest().value())));
-  const v1::StepScalars& scalars = delta.commit.scalars();
   options_.downlink->decode(delta.payload, absl::MakeSpan(average_));
-  DILOCO_RETURN_IF_ERROR(outer_.Apply({scalars.rate(), scalars.momentum(), scalars.participating_weight()}, average_,
+  DILOCO_RETURN_IF_ERROR(outer_.Apply(StepScalarsFromProto(delta.commit.scalars()), average_,
                                       OwnSettlements(delta.settled, options_.worker_id)));
   held_.pop_front();
   Remember();

@@ -6,6 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
 #include "common/outer/method.h"
+#include "common/schedule/outer_schedule.h"
 #include "spdlog/spdlog.h"
 #include "worker/sync/sync_core.h"
 
@@ -108,17 +109,17 @@ absl::Status SyncCore::TakeSnapshot(uint64_t call) {
 
 // A fragment never goes back: one that is ahead of the snapshot stays where it is.
 void SyncCore::Adopt(Snapshot snapshot) {
-  const OuterOptimizer& optimizer = *FindOuterOptimizer(config_.outer.optimizer);
-  const StepScalars initial{.rate = static_cast<float>(config_.outer.rate),
-                            .momentum = optimizer.uses_momentum ? static_cast<float>(config_.outer.momentum) : 0,
-                            .participating_weight = static_cast<double>(config_.run.workers)};
-  const StepScalars scalars = snapshot.scalars.value_or(initial);
+  // Of the next outer step. Before the first one nobody has told any.
+  const StepScalars scalars = snapshot.scalars.has_value()
+                                  ? OneStepLater(*snapshot.scalars)
+                                  : ComputeStepScalars(config_, 0, 0, static_cast<double>(config_.run.workers));
   const bool first = fragments_.empty();
   for (size_t f = 0; f < snapshot.fragments.size(); ++f) {
     if (first) {
       const FragmentOuter::Options outer{.method = FindMethod(config_.method),
                                          .lookahead = config_.lookahead,
-                                         .initial_scalars = scalars,
+                                         .blend = config_.blend,
+                                         .next_scalars = scalars,
                                          .own_weight = store_.options().weight};
       fragments_.emplace_back(
           FragmentSync::Options{

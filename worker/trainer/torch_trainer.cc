@@ -18,8 +18,8 @@
 
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/schedule/inner_schedule.h"
 #include "worker/trainer/inner_optimizer.h"
-#include "worker/trainer/inner_schedule.h"
 #include "worker/trainer/model.h"
 #include "worker/trainer/transformer.h"
 

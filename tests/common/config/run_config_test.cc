@@ -34,6 +34,7 @@ outer:
   optimizer: nesterov
   rate: 0.7
   momentum: 0.8
+  weights: tokens
 inner:
   rate: 4e-4
   final_ratio: 0.1
@@ -106,6 +107,8 @@ TEST(RunConfigTest, MinimalFileGetsTheDefaults) {
   EXPECT_EQ(c.outer.optimizer, "nesterov");
   EXPECT_EQ(c.outer.rate, 0.4);
   EXPECT_EQ(c.outer.momentum, 0.9);
+  EXPECT_EQ(c.outer.weights, Weights::kUniform);
+  EXPECT_EQ(c.blend.alpha, 0.5);
   EXPECT_EQ(c.inner.optimizer, InnerAlgorithm::kAdamW);
   EXPECT_EQ(c.inner.rate, 1e-3);
   EXPECT_EQ(c.inner.final_ratio, 0.05);
@@ -153,6 +156,7 @@ TEST(RunConfigTest, EveryKeyIsRead) {
   EXPECT_TRUE(c.lookahead.shared_momentum);
   EXPECT_EQ(c.outer.rate, 0.7);
   EXPECT_EQ(c.outer.momentum, 0.8);
+  EXPECT_EQ(c.outer.weights, Weights::kByTokens);
   EXPECT_EQ(c.inner.rate, 4e-4);
   EXPECT_EQ(c.inner.final_ratio, 0.1);
   EXPECT_EQ(c.inner.warmup_steps, 7);
@@ -221,7 +225,7 @@ struct MethodDefaults {
 
 TEST(RunConfigTest, DefaultsFollowTheMethod) {
   for (const auto& [method, overlap, max_late] :
-       {MethodDefaults{"eager", 12, 1}, {"delayed", 12, 0}, {"diloco", 0, 0}, {"streaming", 1, 0}}) {
+       {MethodDefaults{"eager", 12, 1}, {"delayed", 12, 0}, {"diloco", 0, 0}, {"streaming", 1, 0}, {"blend", 12, 0}}) {
     const RunConfig c = Parse(std::string(kMinimal) + "method: " + std::string(method) + "\ninner_steps: 12\n");
     EXPECT_EQ(c.overlap, overlap) << method;
     EXPECT_EQ(c.max_late, max_late) << method;
@@ -280,6 +284,66 @@ TEST(RunConfigTest, InnerSgdHasARateAndAClip) {
   EXPECT_EQ(c.inner.weight_decay, 0);
 }
 
+struct OuterDefaults {
+  std::string_view optimizer;
+  double rate, momentum, beta1, beta2, epsilon;
+};
+
+// 0: not a key of the optimizer.
+TEST(RunConfigTest, OuterDefaultsFollowTheOptimizer) {
+  for (const auto& [optimizer, rate, momentum, beta1, beta2, epsilon] : {OuterDefaults{"nesterov", 0.4, 0.9, 0, 0, 0},
+                                                                         {"sgd", 0.4, 0, 0, 0, 0},
+                                                                         {"adam", 0.01, 0, 0.9, 0.99, 1e-3},
+                                                                         {"yogi", 0.01, 0, 0.9, 0.99, 1e-3},
+                                                                         {"adagrad", 0.01, 0, 0.9, 0, 1e-3},
+                                                                         {"adamw", 1e-3, 0, 0.9, 0.99, 1e-8}}) {
+    const RunConfig c =
+        Parse(std::string(kMinimal) + "method: diloco\nouter: {optimizer: " + std::string(optimizer) + "}\n");
+    EXPECT_EQ(c.outer.rate, rate) << optimizer;
+    EXPECT_EQ(c.outer.momentum, momentum) << optimizer;
+    EXPECT_EQ(c.outer.beta1, beta1) << optimizer;
+    EXPECT_EQ(c.outer.beta2, beta2) << optimizer;
+    EXPECT_EQ(c.outer.epsilon, epsilon) << optimizer;
+  }
+}
+
+TEST(RunConfigTest, AdaptiveOptimizersReadTheirKeys) {
+  const RunConfig c = Parse(
+      std::string(kMinimal) +
+      "lookahead: {momentum: shared}\nouter: {optimizer: yogi, rate: 0.1, beta1: 0, beta2: 0.5, epsilon: 0.25}\n");
+  EXPECT_EQ(c.outer.rate, 0.1);
+  EXPECT_EQ(c.outer.beta1, 0);
+  EXPECT_EQ(c.outer.beta2, 0.5);
+  EXPECT_EQ(c.outer.epsilon, 0.25);
+}
+
+TEST(RunConfigTest, DataParallelTakesItsOptimizerFromTheInnerSection) {
+  const std::string yaml = std::string(kMinimal) + "method: data-parallel\n";
+  const RunConfig c = Parse(yaml + "inner: {rate: 4e-4, beta1: 0.8, beta2: 0.95, epsilon: 1e-6}\n");
+  EXPECT_EQ(c.inner_steps, 1);
+  EXPECT_EQ(c.overlap, 0);
+  EXPECT_EQ(c.max_late, 0);
+  EXPECT_EQ(c.fragments.cut.count, 1);
+  EXPECT_EQ(c.outer.optimizer, "adamw");
+  EXPECT_EQ(c.outer.rate, 4e-4);
+  EXPECT_EQ(c.outer.momentum, 0);
+  EXPECT_EQ(c.outer.beta1, 0.8);
+  EXPECT_EQ(c.outer.beta2, 0.95);
+  EXPECT_EQ(c.outer.epsilon, 1e-6);
+  const RunConfig n = Parse(yaml + "outer: {optimizer: nesterov, momentum: 0.5}\ninner_steps: 1\n");
+  EXPECT_EQ(n.outer.optimizer, "nesterov");
+  EXPECT_EQ(n.outer.rate, 1e-3);
+  EXPECT_EQ(n.outer.momentum, 0.5);
+  EXPECT_EQ(n.outer.beta1, 0);
+}
+
+TEST(RunConfigTest, BlendHasAnAlpha) {
+  for (const double alpha : {0.0, 0.25, 1.0}) {
+    const std::string section = alpha == 0 ? "{alpha: 0}" : alpha == 1 ? "{alpha: 1}" : "{alpha: 0.25}";
+    EXPECT_EQ(Parse(std::string(kMinimal) + "method: blend\nblend: " + section + "\n").blend.alpha, alpha);
+  }
+}
+
 TEST(RunConfigTest, KeysThatRestateTheDefaultAreFine) {
   const RunConfig c = Parse(std::string(kMinimal) + "method: diloco\noverlap: 0\nmax_late: 0\n");
   EXPECT_EQ(c.overlap, 0);
@@ -328,6 +392,7 @@ TEST(ConfigDigestTest, EveryKeyCounts) {
       {"momentum: shared", "momentum: own"},
       {"rate: 0.7", "rate: 0.70000000001"},
       {"momentum: 0.8", "momentum: 0.9"},
+      {"weights: tokens", "weights: uniform"},
       {"rate: 4e-4", "rate: 5e-4"},
       {"final_ratio: 0.1", "final_ratio: 0.2"},
       {"warmup_steps: 7", "warmup_steps: 8"},
@@ -376,6 +441,18 @@ TEST(ConfigDigestTest, EveryKeyCounts) {
       yaml = Replaced(yaml, "lookahead:\n  lambda: 0.75\n  momentum: shared\n", "");
     }
     EXPECT_TRUE(digests.insert(ConfigDigest(Parse(yaml))).second) << to;
+  }
+}
+
+TEST(ConfigDigestTest, KeysOfOtherMethodsAndOptimizersCount) {
+  std::set<Digest> digests;
+  int files = 0;
+  for (const std::string_view lines :
+       {"method: blend", "method: blend\nblend: {alpha: 0.25}", "method: diloco\nouter: {optimizer: adam}",
+        "method: diloco\nouter: {optimizer: adam, beta1: 0.8}", "method: diloco\nouter: {optimizer: adam, beta2: 0.8}",
+        "method: diloco\nouter: {optimizer: adam, epsilon: 0.8}"}) {
+    digests.insert(ConfigDigest(Parse(std::string(kMinimal) + std::string(lines) + "\n")));
+    EXPECT_EQ(digests.size(), static_cast<size_t>(++files)) << lines;
   }
 }
 

@@ -176,6 +176,15 @@ TEST(LayoutTest, DigestIsOverTheDocumentedBytes) {
                      integer(2) + "ab" + integer(0) + integer(-1) + integer(0) + integer(1)));
 }
 
+TEST(LayoutTest, DecayedRangesJoinNeighboursWithinAFragment) {
+  std::vector<TensorSpec> tensors = {Tensor("a", {4}, 0), Tensor("b", {2}, 0), Tensor("c", {3}, 0),
+                                     Tensor("d", {5}, 1), Tensor("e", {1}, 1), Tensor("f", {7}, 1)};
+  for (const size_t i : {1, 2, 3, 5}) tensors[i].decay = true;
+  const Layout layout = Layout::Cut(tensors, {.count = 2}).value();
+  EXPECT_EQ(layout.DecayedRanges(0), (std::vector<ElementRange>{{.offset = 4, .count = 5}}));
+  EXPECT_EQ(layout.DecayedRanges(1), (std::vector<ElementRange>{{.offset = 0, .count = 5}, {.offset = 6, .count = 7}}));
+}
+
 TEST(LayoutTest, RefusesWhatItCannotCut) {
   EXPECT_THAT(ErrorOf({}), HasSubstr("0 tensors"));
   EXPECT_THAT(ErrorOf({Tensor("a", {1})}, 0), HasSubstr("0 fragments: use 1 to 1024"));

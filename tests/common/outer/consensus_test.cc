@@ -40,6 +40,19 @@ TEST(ConsensusTest, RestoredConsensusGoesOnWithTheSameBits) {
   EXPECT_EQ(straight.ComputeDigest(), restored.ComputeDigest());
 }
 
+TEST(ConsensusTest, DecayShrinksDecayedElementsBeforeTheStep) {
+  const std::vector<ElementRange> decayed = {{.offset = 1, .count = 1}, {.offset = 3, .count = 2}};
+  const StepScalars scalars{.rate = 1, .decay = 0.25f};
+  for (const bool restored : {false, true}) {
+    const OuterOptimizer* sgd = FindOuterOptimizer("sgd");
+    Consensus consensus = restored ? Consensus(sgd, 4, {8.0f, 8.0f, 8.0f, 8.0f, 8.0f}, {}, decayed)
+                                   : Consensus(sgd, {8.0f, 8.0f, 8.0f, 8.0f, 8.0f}, decayed);
+    consensus.Apply(scalars, {1.0f, 1.0f, 1.0f, 1.0f, 1.0f});
+    const std::vector<float> expected = {7.0f, 5.0f, 7.0f, 5.0f, 5.0f};
+    EXPECT_EQ(std::vector<float>(consensus.parameters().begin(), consensus.parameters().end()), expected);
+  }
+}
+
 TEST(MethodTest, TableHoldsThePublishedMethods) {
   ASSERT_NE(FindMethod("eager"), nullptr);
   EXPECT_EQ(FindMethod("eager")->anchor, Anchor::kOwn);

@@ -11,6 +11,7 @@
 #include "common/base/crc32c.h"
 #include "common/base/limits.h"
 #include "common/layout/layout_proto.h"
+#include "common/outer/step_scalars_proto.h"
 
 namespace diloco {
 namespace {
@@ -219,32 +220,33 @@ void SimWorker::FetchSnapshot() {
   request.set_run_id(config_.run.id);
   request.set_worker_id(id_);
   request.set_incarnation(incarnation_);
-  driver_->OpenSnapshot(
-      request, Later<Driver::SnapshotSource>([this](absl::StatusOr<Driver::SnapshotSource> source) {
-        ASSERT_TRUE(source.ok()) << source.status();
-        const std::vector<float> raw = ReadFloats(source->path, source->consensus_offset, source->header.total_bytes());
-        const OuterOptimizer* optimizer = FindOuterOptimizer(config_.outer.optimizer);
-        size_t offset = 0;
-        const auto take = [&](size_t count) {
-          const auto first = raw.begin() + static_cast<std::ptrdiff_t>(offset);
-          offset += count;
-          return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(count));
-        };
-        for (const FragmentRange& range : layout_.fragments()) {
-          const auto count = static_cast<size_t>(range.count);
-          std::vector<float> parameters = take(count);
-          std::vector<std::vector<float>> state;
-          for (int i = 0; i < optimizer->state_arrays; ++i) {
-            state.push_back(take(count));
-          }
-          const auto fragment = static_cast<int>(consensus_.size());
-          consensus_.emplace_back(optimizer, source->header.version(), std::move(parameters), std::move(state));
-          const Digest digest = consensus_.back().ComputeDigest();
-          EXPECT_EQ(source->header.consensus_digests(fragment).value(), digest.Bytes());
-          digests_[static_cast<size_t>(fragment)][source->header.version()] = digest;
-        }
-        EXPECT_EQ(offset, raw.size());
-      }));
+  driver_->OpenSnapshot(request, Later<Driver::SnapshotSource>([this](absl::StatusOr<Driver::SnapshotSource> source) {
+                          ASSERT_TRUE(source.ok()) << source.status();
+                          const std::vector<float> raw =
+                              ReadFloats(source->path, source->consensus_offset, source->header.total_bytes());
+                          const OuterOptimizer* optimizer = FindOuterOptimizer(config_.outer.optimizer);
+                          size_t offset = 0;
+                          const auto take = [&](size_t count) {
+                            const auto first = raw.begin() + static_cast<std::ptrdiff_t>(offset);
+                            offset += count;
+                            return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(count));
+                          };
+                          for (const FragmentRange& range : layout_.fragments()) {
+                            const auto count = static_cast<size_t>(range.count);
+                            std::vector<float> parameters = take(count);
+                            std::vector<std::vector<float>> state;
+                            for (int i = 0; i < optimizer->state_arrays; ++i) {
+                              state.push_back(take(count));
+                            }
+                            const auto fragment = static_cast<int>(consensus_.size());
+                            consensus_.emplace_back(optimizer, source->header.version(), std::move(parameters),
+                                                    std::move(state), layout_.DecayedRanges(fragment));
+                            const Digest digest = consensus_.back().ComputeDigest();
+                            EXPECT_EQ(source->header.consensus_digests(fragment).value(), digest.Bytes());
+                            digests_[static_cast<size_t>(fragment)][source->header.version()] = digest;
+                          }
+                          EXPECT_EQ(offset, raw.size());
+                        }));
 }
 
 void SimWorker::Subscribe() {
@@ -387,10 +389,7 @@ void SimWorker::OnCommit(const v1::GlobalDeltaCommit& commit) {
   }
   std::vector<float> average(consensus.parameters().size());
   downlink_->decode(encoded, absl::MakeSpan(average));
-  consensus.Apply({.rate = commit.scalars().rate(),
-                   .momentum = commit.scalars().momentum(),
-                   .participating_weight = commit.scalars().participating_weight()},
-                  average);
+  consensus.Apply(StepScalarsFromProto(commit.scalars()), average);
   digests_[commit.fragment()][consensus.version()] = consensus.ComputeDigest();
   commits_.push_back(commit);
 }

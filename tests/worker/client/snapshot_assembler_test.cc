@@ -9,11 +9,13 @@
 #include "gtest/gtest.h"
 
 #include "common/base/crc32c.h"
+#include "common/outer/step_scalars_proto.h"
 
 namespace diloco {
 namespace {
 
 using testing::ElementsAre;
+constexpr StepScalars kScalars{.rate = 0.5f, .momentum = 0.25f, .participating_weight = 3};
 using Items = std::vector<v1::FetchSnapshotResponse>;
 
 class SnapshotAssemblerTest : public testing::Test {
@@ -38,9 +40,7 @@ class SnapshotAssemblerTest : public testing::Test {
     header->add_consensus_digests()->set_value(DigestOf(bytes.substr(16)).Bytes());
     header->add_settled_rounds(6);
     header->add_settled_rounds(-1);
-    header->mutable_scalars()->set_rate(0.5f);
-    header->mutable_scalars()->set_momentum(0.25f);
-    header->mutable_scalars()->set_participating_weight(3);
+    *header->mutable_scalars() = StepScalarsToProto(kScalars);
     for (size_t offset = 0; offset < bytes.size(); offset += 10) {
       v1::SnapshotChunk* chunk = items.emplace_back().mutable_chunk();
       chunk->set_run_id("run");
@@ -73,7 +73,7 @@ TEST_F(SnapshotAssemblerTest, GivesTheConsensusOfEachFragment) {
   EXPECT_THAT(snapshot->fragments[1].parameters(), ElementsAre(3));
   EXPECT_THAT(snapshot->fragments[1].state()[0], ElementsAre(30));
   EXPECT_THAT(snapshot->settled_rounds, ElementsAre(6, -1));
-  EXPECT_EQ(snapshot->scalars, (StepScalars{0.5f, 0.25f, 3}));
+  EXPECT_EQ(snapshot->scalars, kScalars);
 }
 
 TEST_F(SnapshotAssemblerTest, VersionZeroHasNoScalars) {
@@ -109,6 +109,7 @@ TEST_F(SnapshotAssemblerTest, AnotherRunOrLayoutIsInvalid) {
       [](v1::SnapshotHeader* header) { header->add_consensus_digests(); },
       [](v1::SnapshotHeader* header) { header->clear_settled_rounds(); },
       [](v1::SnapshotHeader* header) { header->set_version(-1); },
+      [](v1::SnapshotHeader* header) { header->mutable_scalars()->set_rate(-1); },
   };
   for (size_t i = 0; i < changes.size(); ++i) {
     Items items = Make();

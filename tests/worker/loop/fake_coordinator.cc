@@ -5,12 +5,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "common/base/check.h"
 #include "common/base/crc32c.h"
 #include "common/base/limits.h"
 #include "common/layout/layout_proto.h"
+#include "common/outer/step_scalars_proto.h"
+#include "common/schedule/outer_schedule.h"
 
 namespace diloco {
 namespace {
@@ -369,10 +373,9 @@ void FakeCoordinator::Commit(uint32_t fragment) {
   commit.set_chunk_bytes(static_cast<uint32_t>(chunk_bytes));
   commit.set_chunk_count(static_cast<uint32_t>(items.size()));
   commit.mutable_payload_digest()->set_value(DigestOf(payload).Bytes());
-  const StepScalars scalars = Scalars();
-  commit.mutable_scalars()->set_rate(scalars.rate);
-  commit.mutable_scalars()->set_momentum(scalars.momentum);
-  commit.mutable_scalars()->set_participating_weight(scalars.participating_weight);
+  const double square = std::inner_product(average.begin(), average.end(), average.begin(), 0.0);
+  scalars_ = ComputeStepScalars(config_, round, std::sqrt(square), static_cast<double>(members_.size()));
+  *commit.mutable_scalars() = StepScalarsToProto(scalars_);
   commit.set_merged_count(static_cast<uint32_t>(list.settled_size()));
   commit.set_consensus_version(round);
   Digest digest = consensus.ComputeDigest();
@@ -382,13 +385,7 @@ void FakeCoordinator::Commit(uint32_t fragment) {
   *items.emplace_back().mutable_settled() = list;
   *items.emplace_back().mutable_commit() = commit;
   published_[fragment].push_back(std::move(items));
-  consensus.Apply(scalars, average);
-}
-
-StepScalars FakeCoordinator::Scalars() const {
-  const bool momentum = FindOuterOptimizer(config_.outer.optimizer)->uses_momentum;
-  return {static_cast<float>(config_.outer.rate), momentum ? static_cast<float>(config_.outer.momentum) : 0,
-          static_cast<double>(members_.size())};
+  consensus.Apply(scalars_, average);
 }
 
 bool FakeCoordinator::Ended() const {
@@ -487,9 +484,7 @@ grpc::Status FakeCoordinator::FetchSnapshot(grpc::ServerContext*, const v1::Fetc
       header->add_settled_rounds(settled);
     }
     if (header->version() > 0) {
-      header->mutable_scalars()->set_rate(Scalars().rate);
-      header->mutable_scalars()->set_momentum(Scalars().momentum);
-      header->mutable_scalars()->set_participating_weight(Scalars().participating_weight);
+      *header->mutable_scalars() = StepScalarsToProto(scalars_);
     }
     header->set_total_bytes(bytes.size());
   }
@@ -516,11 +511,13 @@ grpc::Status FakeCoordinator::Seed(grpc::ServerContext*, grpc::ServerReader<v1::
   MutexLock lock(&mutex_);
   DILOCO_CHECK(bytes.size() == static_cast<size_t>(layout_->element_count()) * sizeof(float) &&
                piece.total_bytes() == bytes.size());
-  for (const FragmentRange& range : layout_->fragments()) {
+  for (int f = 0; f < layout_->fragment_count(); ++f) {
+    const FragmentRange& range = layout_->fragments()[static_cast<size_t>(f)];
     std::vector<float> parameters(static_cast<size_t>(range.count));
     std::memcpy(parameters.data(), bytes.data() + static_cast<size_t>(range.offset) * sizeof(float),
                 parameters.size() * sizeof(float));
-    consensus_.emplace_back(FindOuterOptimizer(config_.outer.optimizer), std::move(parameters));
+    consensus_.emplace_back(FindOuterOptimizer(config_.outer.optimizer), std::move(parameters),
+                            layout_->DecayedRanges(f));
     response->add_consensus_digests()->set_value(consensus_.back().ComputeDigest().Bytes());
   }
   response->set_run_id(config_.run.id);

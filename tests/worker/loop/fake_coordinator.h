@@ -89,7 +89,6 @@ class FakeCoordinator final : public v1::WorkerService::Service {
   void MaybeCommit(bool now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Commit(uint32_t fragment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Ready(uint32_t fragment) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  StepScalars Scalars() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::EndRecord MakeEnd() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -109,6 +108,7 @@ class FakeCoordinator final : public v1::WorkerService::Service {
   std::optional<Layout> layout_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> members_ ABSL_GUARDED_BY(mutex_);
   std::vector<Consensus> consensus_ ABSL_GUARDED_BY(mutex_);
+  StepScalars scalars_ ABSL_GUARDED_BY(mutex_);  // Of the newest global delta.
   std::map<Key, Staged> staged_ ABSL_GUARDED_BY(mutex_);
   std::set<Key> abstained_ ABSL_GUARDED_BY(mutex_);
   // By fragment, by round: chunks, list, commit.

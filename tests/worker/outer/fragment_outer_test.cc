@@ -16,7 +16,7 @@ FragmentOuter Make(const char* method, std::optional<double> lambda, bool shared
                    StepScalars scalars = kScalars) {
   return FragmentOuter({.method = FindMethod(method),
                         .lookahead = {.lambda = lambda, .shared_momentum = shared},
-                        .initial_scalars = scalars,
+                        .next_scalars = scalars,
                         .own_weight = 1},
                        Consensus(FindOuterOptimizer(optimizer), {8.0f}));
 }
@@ -139,7 +139,7 @@ TEST(FragmentOuterTest, BadGlobalDeltaChangesNothing) {
   FragmentOuter outer = Make("eager", 0.5, false);
   EXPECT_EQ(outer.Apply(kScalars, {1.0f, 2.0f}, {}).code(), absl::StatusCode::kInvalidArgument);
   for (const StepScalars& bad :
-       {StepScalars{.rate = 0, .momentum = 0, .participating_weight = 1},
+       {StepScalars{.rate = -1, .momentum = 0, .participating_weight = 1},
         StepScalars{.rate = std::numeric_limits<float>::infinity(), .momentum = 0, .participating_weight = 1},
         StepScalars{.rate = 1, .momentum = 1, .participating_weight = 1},
         StepScalars{.rate = 1, .momentum = 0, .participating_weight = -1}}) {

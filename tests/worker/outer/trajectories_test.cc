@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/outer/consensus.h"
+#include "common/schedule/outer_schedule.h"
 #include "tests/support/paths.h"
 #include "worker/outer/boundary.h"
 #include "worker/outer/fragment_outer.h"
@@ -41,14 +42,12 @@ class LocalWorker {
         theta_(static_cast<size_t>(trajectory.size)),
         outer_({.method = method_,
                 .lookahead = config.lookahead,
-                .initial_scalars = {.rate = static_cast<float>(config.outer.rate),
-                                    .momentum = static_cast<float>(config.outer.momentum),
-                                    .participating_weight = static_cast<double>(config.run.workers)},
+                .blend = config.blend,
+                .next_scalars = ComputeStepScalars(config, 0, 0, config.run.workers),
                 .own_weight = 1},
                Consensus(FindOuterOptimizer("nesterov"), Start(trajectory))) {
     anchor_ = Start(trajectory);
-    scalars_ = {static_cast<float>(config.outer.rate), static_cast<float>(config.outer.momentum),
-                static_cast<double>(config.run.workers)};
+    scalars_ = ComputeStepScalars(config, 0, 0, config.run.workers);
   }
 
   // Trains a round and returns its outer gradient.
@@ -71,7 +70,7 @@ class LocalWorker {
     }
     const FragmentOuter::Staged staged = outer_.Stage();
     const Floats& gradient = gradients_.back();
-    StepFromBase(staged.base, staged.coefficient, gradient, absl::MakeSpan(theta_));
+    staged.LookAhead(gradient, absl::MakeSpan(theta_));
     ASSERT_TRUE(trainer_.WriteParameters(0, theta_).ok());
     anchor_ = method_->anchor == Anchor::kOwn ? theta_ : staged.base;
     // The average of this very round settles it at once when there is no overlap.
@@ -122,12 +121,13 @@ std::vector<Trajectory> Trajectories(bool streaming) {
   return *std::move(trajectories);
 }
 
-TEST(TrajectoriesTest, CopyInTheTreeHoldsEveryMethod) {
+TEST(TrajectoriesTest, CopyInTheTreeHoldsEveryMethodOfOuterGradients) {
   const absl::StatusOr<std::vector<Trajectory>> loaded =
       testing::LoadTrajectories(testing::SourcePath("tests/worker/outer/vectors.json"));
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   const std::vector<Trajectory>& trajectories = *loaded;
   for (const Method& method : Methods()) {
+    if (method.payload != Payload::kOuterGradient) continue;
     EXPECT_TRUE(std::any_of(trajectories.begin(), trajectories.end(), [&](const Trajectory& trajectory) {
       return trajectory.method == method.name;
     })) << method.name;

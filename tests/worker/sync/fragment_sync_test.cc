@@ -23,7 +23,7 @@ class FragmentSyncTest : public testing::Test {
     return {.fragment = 3,
             .worker_id = "solo",
             .downlink = FindCodec("fp32"),
-            .outer = {.method = FindMethod("eager"), .initial_scalars = kScalars}};
+            .outer = {.method = FindMethod("eager"), .next_scalars = kScalars}};
   }
   GlobalDelta Next(std::vector<float> average, const std::vector<std::pair<int64_t, Digest>>& own = {}) {
     const PublishedDelta delta = PublishDelta(3, average, kScalars, own, &theirs_);

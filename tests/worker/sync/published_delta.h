@@ -10,6 +10,7 @@
 #include "common/base/crc32c.h"
 #include "common/base/digest.h"
 #include "common/outer/consensus.h"
+#include "common/outer/step_scalars_proto.h"
 #include "diloco/v1/worker.pb.h"
 
 namespace diloco {
@@ -55,9 +56,7 @@ inline PublishedDelta PublishDelta(uint32_t fragment, const std::vector<float>& 
   delta.commit.set_chunk_count(1);
   delta.commit.mutable_payload_digest()->set_value(DigestOf(delta.payload).Bytes());
   delta.commit.mutable_settled_digest()->set_value(DigestOf(delta.settled.SerializeAsString()).Bytes());
-  delta.commit.mutable_scalars()->set_rate(scalars.rate);
-  delta.commit.mutable_scalars()->set_momentum(scalars.momentum);
-  delta.commit.mutable_scalars()->set_participating_weight(scalars.participating_weight);
+  *delta.commit.mutable_scalars() = StepScalarsToProto(scalars);
   delta.commit.set_consensus_version(round);
   delta.commit.mutable_consensus_digest()->set_value(consensus->ComputeDigest().Bytes());
   consensus->Apply(scalars, average);

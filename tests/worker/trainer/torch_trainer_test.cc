@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/schedule/inner_schedule.h"
 #include "tests/support/temp_folder.h"
-#include "worker/trainer/inner_schedule.h"
 #include "worker/trainer/model.h"
 #include "worker/trainer/transformer.h"
 

@@ -1,4 +1,4 @@
-#include "worker/trainer/inner_schedule.h"
+#include "common/schedule/inner_schedule.h"
 
 #include <gtest/gtest.h>
 
