@@ -124,6 +124,53 @@ TEST(FragmentOuterTest, SgdLooksAheadWithoutMomentum) {
   }
 }
 
+TEST(FragmentOuterTest, BlendStepsOnItsOwnSharePrivately) {
+  FragmentOuter outer = Make("blend", std::nullopt, false);
+  EXPECT_EQ(outer.Stage().lambda, 0.5f);
+  EXPECT_EQ(outer.Stage().coefficient, 0.375f);
+  outer.Contribute(Own(0, 0.5f, 4.0f));
+  EXPECT_EQ(outer.Stage().base, std::vector<float>{6.25f});
+  FragmentOuter dropped = outer;
+  // Private: g = 0.5*3 + 0.5*4 = 3.5; b = 3.5; s = 8 - 0.5*(3.5 + 1.75) = 5.375; l = 2; base = 5.375 - 0.5*0.25*2.
+  const std::vector<OwnSettlement> merged = {Settle(0, true)};
+  ASSERT_TRUE(outer.Apply(kScalars, {3.0f}, merged).ok());
+  EXPECT_EQ(outer.Stage().base, std::vector<float>{5.125f});
+  EXPECT_EQ(outer.consensus().parameters()[0], 5.75f);
+  // g = 0.5*3; s = 8 - 0.5*(1.5 + 0.75).
+  const std::vector<OwnSettlement> not_merged = {Settle(0, false)};
+  ASSERT_TRUE(dropped.Apply(kScalars, {3.0f}, not_merged).ok());
+  EXPECT_EQ(dropped.Stage().base, std::vector<float>{6.875f});
+  outer.Resync(Consensus(FindOuterOptimizer("nesterov"), 5, {1.0f}, {{0.0f}}), kScalars, 4);
+  EXPECT_EQ(outer.Stage().base, std::vector<float>{1.0f});
+}
+
+// Adagrad without momentum: v = v + g^2; s = s - g / (sqrt(v) + 1).
+TEST(FragmentOuterTest, OptimizerThatIsNotLinearTakesItsLastStepAtTheBoundary) {
+  FragmentOuter outer = Make("eager", 0.5, true, "adagrad", {.rate = 1, .participating_weight = 2, .epsilon = 1});
+  outer.Contribute(Own(0, 0.5f, 6.0f));
+  const FragmentOuter::Staged staged = outer.Stage();
+  // g = 3, v = 9: s = 8 - 3/4. Without a contribution it stays there.
+  EXPECT_EQ(staged.base, std::vector<float>{7.25f});
+  EXPECT_EQ(staged.lambda, 0.5f);
+  // g = 4, v = 25.
+  std::vector<float> theta(1);
+  staged.LookAhead({8.0f}, absl::MakeSpan(theta));
+  EXPECT_FLOAT_EQ(theta[0], 7.25f - 4.0f / 6.0f);
+  EXPECT_EQ(outer.consensus().parameters()[0], 8.0f);
+}
+
+TEST(FragmentOuterTest, LookAheadMayOverwriteTheOuterGradient) {
+  for (const char* optimizer : {"nesterov", "adam"}) {
+    const FragmentOuter outer =
+        Make("eager", 0.5, true, optimizer, {.rate = 1, .participating_weight = 2, .epsilon = 1});
+    std::vector<float> apart(1);
+    std::vector<float> same = {4.0f};
+    outer.Stage().LookAhead(same, absl::MakeSpan(apart));
+    outer.Stage().LookAhead(same, absl::MakeSpan(same));
+    EXPECT_EQ(same, apart) << optimizer;
+  }
+}
+
 TEST(FragmentOuterTest, ResyncSettlesUpToTheMarkAndForgetsOwnMomentum) {
   FragmentOuter outer = Make("eager", 0.5, false);
   outer.Contribute(Own(0, 0.5f, 4.0f));
