@@ -111,10 +111,11 @@ void CheckMethod(YamlReader& reader, const Method& method, const RunConfig& conf
   }
   const CutRule& cut = config.fragments.cut;
   if (method.payload == Payload::kGradient && (cut.count != 1 || cut.layers_each != 0 || !cut.layers.empty())) {
-    reader.Contradiction({"fragments.count", "fragments.layers_each", "fragments.layers"},
-                         absl::StrFormat("fragments: method %s clips by the norm of the whole average, so that it needs "
-                                         "one fragment; remove the section",
-                                         config.method));
+    reader.Contradiction(
+        {"fragments.count", "fragments.layers_each", "fragments.layers"},
+        absl::StrFormat("fragments: method %s clips by the norm of the whole average, so that it needs "
+                        "one fragment; remove the section",
+                        config.method));
   }
 }
 

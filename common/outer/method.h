@@ -30,8 +30,8 @@ enum class AfterBoundary {
   kConsensus,  // s.
   kLookahead,  // The consensus plus the outer steps of own contributions that are still on their way.
   kMix,        // mixing * theta + (1 - mixing) * s, `overlap` inner steps after the boundary.
-  // As kLookahead with lambda = alpha and own momentum, not from the consensus but from a private (s, b), which steps on
-  // (1 - alpha) * average + alpha * own contributions that it merged. Replicas drift apart.
+  // As kLookahead with lambda = alpha and own momentum, not from the consensus but from a private (s, b), which steps
+  // on (1 - alpha) * average + alpha * own contributions that it merged. Replicas drift apart.
   kPrivateLookahead,
 };
 
