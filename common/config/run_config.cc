@@ -109,6 +109,11 @@ void CheckMethod(YamlReader& reader, const Method& method, const RunConfig& conf
     reader.Contradiction({"inner_steps"},
                          absl::StrFormat("inner_steps: method %s averages every step; remove the key", config.method));
   }
+  if (method.payload == Payload::kGradient && reader.Has("inner.optimizer")) {
+    reader.Contradiction(
+        {"inner.optimizer"},
+        absl::StrFormat("inner.optimizer: method %s has outer.optimizer in its place; remove the key", config.method));
+  }
   const CutRule& cut = config.fragments.cut;
   if (method.payload == Payload::kGradient && (cut.count != 1 || cut.layers_each != 0 || !cut.layers.empty())) {
     reader.Contradiction(
@@ -155,26 +160,29 @@ void CheckLinear(YamlReader& reader, const Method& method, const RunConfig& conf
   }
 }
 
-// Numbers of the outer optimizer: written, preset by it, or the inner section's.
+// Numbers of the outer optimizer: written, preset by it, or the inner section's where the payload is the gradient.
 void FillOuter(YamlReader& reader, const Method& method, RunConfig& config) {
   const OuterPresets& presets = FindOuterOptimizer(config.outer.optimizer)->presets;
+  const auto has_none = [&](const std::string& path) {
+    if (!reader.Has(path)) return;
+    reader.Contradiction({path},
+                         absl::StrFormat("%s: optimizer %s has none; remove the key", path, config.outer.optimizer));
+  };
   const auto fill = [&](const std::string& key, std::optional<double> preset, std::optional<double> inner,
                         double& value) {
     const std::string path = "outer." + key;
-    const bool given = reader.Has(path);
+    const bool from_inner = inner.has_value() && method.payload == Payload::kGradient;
     if (!preset.has_value()) {
-      if (given) {
-        reader.Contradiction(
-            {path}, absl::StrFormat("%s: optimizer %s has none; remove the key", path, config.outer.optimizer));
-      }
+      has_none(path);
+      if (from_inner) has_none("inner." + key);
       value = 0;
-    } else if (inner.has_value() && method.payload == Payload::kGradient) {
-      if (given) {
+    } else if (from_inner) {
+      if (reader.Has(path)) {
         reader.Contradiction({path},
                              absl::StrFormat("%s: method %s takes inner.%s; remove the key", path, config.method, key));
       }
       value = *inner;
-    } else if (!given) {
+    } else if (!reader.Has(path)) {
       value = *preset;
     }
   };

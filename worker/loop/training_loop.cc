@@ -76,7 +76,13 @@ absl::Status TrainingLoop::Begin(int64_t first_round) {
 
 absl::Status TrainingLoop::TakeStep() {
   DILOCO_RETURN_IF_ERROR(parts_.exchange->Check());
-  DILOCO_ASSIGN_OR_RETURN(const StepReport report, parts_.trainer->Step(step_));
+  StepReport report;
+  if (method_.payload == Payload::kGradient) {
+    gradient_.resize(theta_.size());
+    DILOCO_ASSIGN_OR_RETURN(report, parts_.trainer->ComputeGradient(step_, absl::MakeSpan(gradient_)));
+  } else {
+    DILOCO_ASSIGN_OR_RETURN(report, parts_.trainer->Step(step_));
+  }
   ++step_;
   NoteStep(report);
   return absl::OkStatus();
@@ -139,6 +145,10 @@ absl::StatusOr<bool> TrainingLoop::TakeOuterGradientOf(Stopping* stopping) {
   const absl::Span<float> theta = Part(&theta_, range);
   DILOCO_RETURN_IF_ERROR(parts_.trainer->ReadParameters(range.offset, theta));
   if (!stopping->stop.takes) return true;
+  if (method_.payload == Payload::kGradient) {
+    stopping->outer_gradient = std::exchange(gradient_, {});
+    return AllFinite(stopping->outer_gradient);
+  }
   stopping->outer_gradient.resize(theta.size());
   return TakeOuterGradient(Part(&anchor_, range), theta, absl::MakeSpan(stopping->outer_gradient));
 }

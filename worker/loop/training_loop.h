@@ -61,7 +61,8 @@ class TrainingLoop {
   // The stops at this step, of all fragments.
   absl::Status StopFragments();
   absl::Status StopTogether(std::vector<Stopping> stopping);
-  // Reads the fragment's theta, and takes its outer gradient where the stop does. False: that is not finite.
+  // Reads the fragment's theta, and takes its outer gradient where the stop does, or what is in its place. False: that
+  // is not finite.
   absl::StatusOr<bool> TakeOuterGradientOf(Stopping* stopping);
   // Theta goes back to the anchors, with a fresh inner optimizer: nothing else is known to be sound.
   absl::Status Heal();
@@ -95,8 +96,9 @@ class TrainingLoop {
   int64_t first_round_ = 0;
   int64_t step_ = 0;  // Inner steps done.
   std::vector<Progress> fragments_;
-  std::vector<float> anchor_;  // What the next outer gradients are measured from, the flat vector.
-  std::vector<float> theta_;   // The parameters, each fragment as of its newest stop.
+  std::vector<float> anchor_;    // What the next outer gradients are measured from, the flat vector.
+  std::vector<float> theta_;     // The parameters, each fragment as of its newest stop.
+  std::vector<float> gradient_;  // Of the newest step, where the payload is the gradient.
   bool can_evaluate_ = true;
 
   MonotonicTime began_at_;

@@ -9,6 +9,9 @@ namespace diloco {
 // outer_gradient = anchor - theta (old minus new). Returns false when any element is not finite.
 bool TakeOuterGradient(absl::Span<const float> anchor, absl::Span<const float> theta, absl::Span<float> outer_gradient);
 
+// False when any element is not finite.
+bool AllFinite(absl::Span<const float> values);
+
 // out = base - coefficient * outer_gradient: the parameters after a boundary, by a linear optimizer.
 void StepFromBase(absl::Span<const float> base, float coefficient, absl::Span<const float> outer_gradient,
                   absl::Span<float> out);

@@ -75,14 +75,14 @@ TEST(OuterScheduleTest, ScalarsOfEveryAcceptedFileAreValid) {
   for (const Method& method : Methods()) {
     for (const OuterOptimizer& optimizer : OuterOptimizers()) {
       const bool gradient = method.payload == Payload::kGradient;
-      std::string yaml = "method: " + std::string(method.name) + "\nouter: {optimizer: " + std::string(optimizer.name);
-      if (optimizer.presets.momentum) yaml += ", momentum: 0.99999999999";
-      if (!gradient) yaml += ", rate: 1e-60";
-      if (!gradient && optimizer.presets.beta1) yaml += ", beta1: 0.99999999999, epsilon: 1e-60";
-      if (!gradient && optimizer.presets.beta2) yaml += ", beta2: 0.99999999999";
-      yaml +=
-          "}\ninner: {beta1: 0.99999999999, beta2: 0.99999999999, epsilon: 1e-60, clip: 1e-60, rate: 1, "
-          "weight_decay: 1}\n";
+      std::string outer = "optimizer: " + std::string(optimizer.name);
+      if (optimizer.presets.momentum) outer += ", momentum: 0.99999999999";
+      std::string rates = "rate: " + std::string(gradient ? "1" : "1e-60");
+      if (optimizer.presets.beta1) rates += ", beta1: 0.99999999999, epsilon: 1e-60";
+      if (optimizer.presets.beta2) rates += ", beta2: 0.99999999999";
+      const std::string inner = "clip: 1e-60, weight_decay: 1";
+      std::string yaml = "method: " + std::string(method.name) + "\nouter: {" + outer + (gradient ? "" : ", " + rates) +
+                         "}\ninner: {" + inner + (gradient ? ", " + rates : "") + "}\n";
       const bool shared = method.after == AfterBoundary::kLookahead && !optimizer.linear;
       if (shared) yaml += "lookahead: {momentum: shared}\n";
       if (method.after == AfterBoundary::kPrivateLookahead && !optimizer.linear) continue;

@@ -25,6 +25,8 @@ TEST(BoundaryTest, FindsOneValueThatIsNotFiniteAnywhere) {
       std::vector<float> gradient(37);
       EXPECT_TRUE(TakeOuterGradient(anchor, theta, absl::MakeSpan(gradient)));
       theta[at] = bad;
+      EXPECT_TRUE(AllFinite(anchor));
+      EXPECT_FALSE(AllFinite(theta)) << bad << " at " << at;
       EXPECT_FALSE(TakeOuterGradient(anchor, theta, absl::MakeSpan(gradient))) << bad << " at " << at;
     }
   }

@@ -241,9 +241,7 @@ TEST(ClosedFormsTest, DataParallelWorkersAreOneWithTheirBatchesTogether) {
   const std::vector<Batch> apart = {{all[0]}, {all[1]}, {all[2]}, {all[3]}};
   for (const char* outer : {"adamw", "sgd", "nesterov", "adam"}) {
     const std::string lines = absl::StrFormat(
-        "method: data-parallel\nouter: {optimizer: %s}\ninner: {rate: 0.1, warmup_steps: 3, clip: 0.5, "
-        "epsilon: 1e-3}",
-        outer);
+        "method: data-parallel\nouter: {optimizer: %s}\ninner: {rate: 0.1, warmup_steps: 3, clip: 0.5}", outer);
     ExpectAll(Train(apart, lines, AllOfThem()), Train({all}, lines, AllOfThem()), outer);
   }
 }
