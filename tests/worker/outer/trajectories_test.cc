@@ -189,10 +189,8 @@ class StreamedFragment {
         fragment_(fragment),
         range_(range),
         mixing_(static_cast<float>(config.streaming.mixing)),
-        scalars_{.rate = static_cast<float>(config.outer.rate),
-                 .momentum = static_cast<float>(config.outer.momentum),
-                 .participating_weight = static_cast<double>(config.run.workers)},
-        outer_({.method = FindMethod(config.method), .lookahead = {}, .initial_scalars = scalars_, .own_weight = 1},
+        scalars_(ComputeStepScalars(config, 0, 0, config.run.workers)),
+        outer_({.method = FindMethod(config.method), .next_scalars = scalars_},
                Consensus(FindOuterOptimizer("nesterov"), start)),
         anchor_(std::move(start)),
         next_(schedule.FirstAfter(fragment, 0, 0)) {}
