@@ -15,6 +15,7 @@
 #include "common/base/atomic_file.h"
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
+#include "common/command_line/examples.h"
 #include "coordinator/ctl/plan_paper_view.h"
 #include "coordinator/ctl/plan_plot.h"
 #include "coordinator/ctl/plan_view.h"
@@ -25,24 +26,13 @@
 namespace diloco {
 namespace {
 
-constexpr char kHelp[] = R"(What a run would take, before there is one. Asks no coordinator.
-
-Examples:
-  dilococtl plan --preset 1B --up 400Mbit --down 1Gbit --latency 40ms
-  dilococtl plan --preset 4B --step-seconds 0.5 --workers 8 --egress 10Gbit --inner-steps 30 --inner-steps 100
-  dilococtl plan --layers 80 --parameters 70e9 --step-seconds 4 --method eager --uplink int4 --downlink int4
-  dilococtl plan --preset 1B --up 1Gbit --up 200Mbit --down 1Gbit    two workers with links of their own
-  dilococtl plan --preset 1B --plot utilization.svg                  also as a plot, for any rate of the links
-  dilococtl plan --paper                                             the papers' tables beside our own figures
-
-Utilization is of a simulated run without an end: upload, merge, download, fragment by fragment, as the service does.
-Measured runs need a margin: framing takes about 2 % more, and TCP rarely fills a link.
-)";
-
-// Examples before options, as in the help of dilococtl itself; the list of commands there has a line for each.
-class PlanFormatter final : public CLI::Formatter {
-  std::string make_description(const CLI::App*) const override { return kHelp; }
-};
+constexpr char kExamples[] =
+    R"(dilococtl plan --preset 1B --up 400Mbit --down 1Gbit --latency 40ms
+dilococtl plan --preset 4B --step-seconds 0.5 --workers 8 --egress 10Gbit --inner-steps 30 --inner-steps 100
+dilococtl plan --layers 80 --parameters 70e9 --step-seconds 4 --method eager --uplink int4 --downlink int4
+dilococtl plan --preset 1B --up 1Gbit --up 200Mbit --down 1Gbit    two workers with links of their own
+dilococtl plan --preset 1B --plot utilization.svg                  also as a plot, for any rate of the links
+dilococtl plan --paper                                             the papers' tables beside our own figures)";
 
 // From the most that waits for the network to the least.
 constexpr const char* kDefaultMethods[] = {"data-parallel", "diloco", "streaming", "delayed", "eager"};
@@ -127,15 +117,9 @@ absl::StatusOr<PlanNetwork> NetworkOf(const PlanFlags& flags) {
     DILOCO_ASSIGN_OR_RETURN(link.down, ParseRate("--down", ValueFor(flags.down, m, "1Gbit")));
     DILOCO_ASSIGN_OR_RETURN(const absl::Duration latency, ParseLatency(ValueFor(flags.latency, m, "0s")));
     link.latency_seconds = absl::ToDoubleSeconds(latency);
-    const auto alike = std::find_if(network.links.begin(), network.links.end(), [&](const StarLink& other) {
-      return other.up == link.up && other.down == link.down && other.latency_seconds == link.latency_seconds;
-    });
-    if (alike == network.links.end()) {
-      network.links.push_back(link);
-    } else {
-      ++alike->workers;
-    }
+    network.links.push_back(link);
   }
+  network.links = GroupAlike(network.links);
   DILOCO_ASSIGN_OR_RETURN(network.ingress, ParseRate("--ingress", flags.ingress));
   DILOCO_ASSIGN_OR_RETURN(network.egress, ParseRate("--egress", flags.egress));
   DILOCO_ASSIGN_OR_RETURN(network.merge_rate, ParseRate("--merge-rate", flags.merge_rate));
@@ -246,7 +230,7 @@ void AddMethodOptions(CLI::App& plan, PlanFlags& flags) {
 
 void AddPlanCommand(CLI::App& app, PlanFlags& flags) {
   CLI::App* plan = app.add_subcommand("plan", "What a run would take: utilization and bandwidth of each method");
-  plan->formatter(std::make_shared<PlanFormatter>());
+  ShowExamples(plan, kExamples);
   plan->add_flag("--paper", flags.paper, "The papers' tables beside our own figures; stands alone");
   AddModelOptions(*plan, flags);
   AddNetworkOptions(*plan, flags);

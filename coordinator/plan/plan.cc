@@ -131,7 +131,8 @@ absl::StatusOr<MethodPlan> PlanFor(const PlanModel& model, const PlanNetwork& ne
               .step_seconds = model.step_seconds,
               .inner_steps = plan.inner_steps,
               .overlap = plan.overlap,
-              .max_late = plan.max_late};
+              .max_late = plan.max_late,
+              .sends_first = method.overlap != Overlap::kRounds};
   DILOCO_ASSIGN_OR_RETURN(plan.run.fragments, Fragments(model, network, choice, plan, method));
   for (const StarFragment& fragment : plan.run.fragments) {
     plan.upload_bytes += fragment.up_bytes;

@@ -72,8 +72,8 @@ class Simulation {
 
   void Schedule(double time, Kind kind, size_t group, int fragment);
   void Handle(const Event& event);
-  // The worker has computed up to its next stop.
-  void Reach(size_t group);
+  // Puts the outer gradients of the worker's stop into its upload queue.
+  void Send(size_t group);
   // Goes on from the stop where the worker is, if every average that it needs has arrived.
   void TryToGoOn(size_t group);
   void MergeIfWhole(int fragment);
@@ -122,12 +122,11 @@ void Simulation::Schedule(double time, Kind kind, size_t group, int fragment) {
   events_.push({.time = time, .order = order_++, .kind = kind, .group = group, .fragment = fragment});
 }
 
-void Simulation::Reach(size_t group) {
+void Simulation::Send(size_t group) {
   const int64_t steps = StepsAt(workers_[group].next_stop);
   for (const int f : StopAt(workers_[group].next_stop).taken) {
     if (RoundsEnded(f, steps) > 0) up_.Enqueue(group, f, run_.fragments[static_cast<size_t>(f)].up_bytes);
   }
-  TryToGoOn(group);
 }
 
 void Simulation::TryToGoOn(size_t group) {
@@ -142,6 +141,7 @@ void Simulation::TryToGoOn(size_t group) {
     if (worker.waiting) return;
     late += missing;
   }
+  if (!run_.sends_first) Send(group);
   if (worker.next_stop >= first_measured_ && worker.next_stop < last_measured_) {
     const auto count = static_cast<int64_t>(stop.applied.size());
     stale_steps_ += static_cast<double>(count * run_.overlap + late * run_.inner_steps);
@@ -167,7 +167,8 @@ void Simulation::Handle(const Event& event) {
   const auto f = static_cast<size_t>(event.fragment);
   switch (event.kind) {
     case Kind::kStop:
-      Reach(event.group);
+      if (run_.sends_first) Send(event.group);
+      TryToGoOn(event.group);
       break;
     case Kind::kUploaded:
       ++workers_[event.group].uploaded[f];
@@ -213,6 +214,21 @@ StarOutcome Simulation::Run() {
 
 }  // namespace
 
+std::vector<StarLink> GroupAlike(const std::vector<StarLink>& links) {
+  std::vector<StarLink> groups;
+  for (const StarLink& link : links) {
+    const auto alike = std::find_if(groups.begin(), groups.end(), [&](const StarLink& group) {
+      return group.up == link.up && group.down == link.down && group.latency_seconds == link.latency_seconds;
+    });
+    if (alike == groups.end()) {
+      groups.push_back(link);
+    } else {
+      alike->workers += link.workers;
+    }
+  }
+  return groups;
+}
+
 SteadyBound SteadyBoundOf(const StarRun& run) {
   double up_bytes = 0;
   double down_bytes = 0;
@@ -246,7 +262,9 @@ StarOutcome SimulateStar(const StarRun& run) {
   DILOCO_CHECK(!run.links.empty() && !run.fragments.empty() && run.step_seconds > 0 && run.inner_steps > 0);
   for (const StarLink& link : run.links) DILOCO_CHECK(link.workers > 0 && link.up > 0 && link.down > 0);
   DILOCO_CHECK(run.ingress > 0 && run.egress > 0);
-  StarOutcome outcome = Simulation(run).Run();
+  StarRun grouped = run;
+  grouped.links = GroupAlike(run.links);
+  StarOutcome outcome = Simulation(grouped).Run();
   outcome.utilization = std::min(outcome.utilization, SteadyBoundOf(run).utilization);
   return outcome;
 }

@@ -4,7 +4,7 @@
 //
 // Each worker computes one inner step after the other. Where the rounds of some fragments end, it puts their outer
 // gradients into its upload queue and goes on, unless an average that has to be applied there has not arrived: then it
-// waits. A worker sends fragment after fragment; the coordinator merges a fragment when the last worker's part is there
+// waits, before or after it puts them there. A worker sends fragment after fragment; the coordinator merges a fragment when the last worker's part is there
 // and then sends the average to everyone. Transfers that go on at once share the coordinator's ingress and egress
 // evenly, as far as the workers' own links let them (max-min fair). Latency is added to every transfer.
 //
@@ -29,6 +29,9 @@ struct StarLink {
   double latency_seconds = 0;  // One way, >= 0.
 };
 
+// The same workers, with those that are alike together, in the order in which they first appear.
+std::vector<StarLink> GroupAlike(const std::vector<StarLink>& links);
+
 struct StarFragment {
   double up_bytes = 0;       // Of one worker's outer gradient, encoded.
   double down_bytes = 0;     // Of the average, encoded.
@@ -44,6 +47,8 @@ struct StarRun {
   int64_t inner_steps = 1;
   int64_t overlap = 0;  // Inner steps from the end of a fragment's round until its average is applied.
   int max_late = 0;     // Rounds by which an average may be later than that before a worker waits.
+  // Whether outer gradients go before the wait of their step, as they must where it is for their own average, or after.
+  bool sends_first = true;
   std::vector<StarFragment> fragments;
 };
 
@@ -61,7 +66,7 @@ struct StarOutcome {
 };
 
 // Of a run without an end: the first rounds are left out, and the utilization never exceeds the steady bound, which a
-// finite window can by filling queues.
+// finite window can by filling queues. O(rounds * fragments * workers of different links).
 StarOutcome SimulateStar(const StarRun& run);
 
 }  // namespace diloco

@@ -1,4 +1,6 @@
 // The papers' models as configurations: what each file says against the papers' numbers.
+#include "coordinator/plan/presets.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +10,8 @@
 #include <iterator>
 #include <string>
 #include <vector>
+
+#include "absl/strings/ascii.h"
 
 #include "common/config/run_config.h"
 #include "coordinator/driver/capacity.h"
@@ -73,6 +77,15 @@ TEST_P(PresetTest, HasThePapersSize) {
   const double with_one_embedding = static_cast<double>(layout->element_count() - 32'000 * config_->model->width);
   EXPECT_NEAR(with_one_embedding, GetParam().named_parameters, 0.05 * GetParam().named_parameters);
   EXPECT_TRUE(CheckCapacity(*config_, *layout).ok()) << CheckCapacity(*config_, *layout);
+}
+
+TEST_P(PresetTest, IsWhatThePlannerTakesItFor) {
+  const absl::StatusOr<Preset> preset = FindPreset(absl::AsciiStrToUpper(GetParam().name));
+  ASSERT_TRUE(preset.ok()) << preset.status();
+  const Layout layout = Layout::Cut(TransformerTensors(*config_->model), config_->fragments.cut).value();
+  EXPECT_EQ(preset->model.parameters(), layout.element_count());
+  EXPECT_EQ(preset->model.layers, config_->model->layers);
+  EXPECT_EQ(preset->model.embedding_parameters, layout.tensors().front().ElementCount());
 }
 
 TEST_P(PresetTest, TrainsAsThePapersSay) {

@@ -50,6 +50,13 @@ TEST(PlanTest, EagerNeedsTheLargerDirectionInARoundsTime) {
   EXPECT_EQ(half.bound.bottleneck, "down");
 }
 
+// The outer gradients of a round go once its wait is over: one fragment up, then all down, before the next is over.
+TEST(PlanTest, DelayedNeedsAFragmentOfTheOtherDirectionToo) {
+  const double rate = kDownBytes / 3;
+  const MethodPlan plan = Plan(Network(rate, rate), {.method = "delayed"});
+  EXPECT_NEAR(plan.outcome.utilization, 3 / ((kUpBytes / 8 + kDownBytes) / rate), 1e-9);
+}
+
 TEST(PlanTest, BlockingNeedsUploadAndDownloadOnTop) {
   const double latency = 0.05;
   const MethodPlan plan = Plan(Network(kUpBytes, kDownBytes, latency), {.method = "diloco", .fragments = 1});

@@ -24,6 +24,15 @@ std::vector<StarFragment> Alike(int count, StarFragment fragment) {
   return std::vector<StarFragment>(static_cast<size_t>(count), fragment);
 }
 
+TEST(StarSimulatorTest, GroupsWorkersWithTheSameLinks) {
+  const std::vector<StarLink> groups =
+      GroupAlike({{.up = 1, .down = 2}, {.up = 1, .down = 3}, {.workers = 4, .up = 1, .down = 2}});
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].workers, 5);
+  EXPECT_EQ(groups[1].workers, 1);
+  EXPECT_EQ(groups[1].down, 3);
+}
+
 TEST(StarSimulatorTest, BlockingWaitsForUploadMergeAndDownload) {
   const StarRun run = MakeRun(0, 0, {{.up_bytes = 40, .down_bytes = 60, .merge_seconds = 3}},
                               {{.workers = 2, .up = 20, .down = 15, .latency_seconds = 0.25}});
@@ -77,8 +86,9 @@ TEST(StarSimulatorTest, EachFragmentIsWaitedForAtItsOwnOffset) {
 
 TEST(StarSimulatorTest, EagerIsFreeAboveItsBoundAndProportionalBelow) {
   for (const double rate : {0.1, 0.5, 0.9, 0.99}) {  // Of what the larger direction needs.
-    const StarRun run =
+    StarRun run =
         MakeRun(10, 1, Alike(8, {.up_bytes = 5, .down_bytes = 10}), {{.workers = 4, .up = 8 * rate, .down = 8 * rate}});
+    run.sends_first = false;
     const StarOutcome outcome = SimulateStar(run);
     EXPECT_NEAR(outcome.utilization, rate, 1e-6);
     EXPECT_GE(outcome.staleness_steps, 10);
@@ -86,25 +96,32 @@ TEST(StarSimulatorTest, EagerIsFreeAboveItsBoundAndProportionalBelow) {
     EXPECT_NEAR(SteadyBoundOf(run).utilization, rate, kExact);
     EXPECT_EQ(SteadyBoundOf(run).bottleneck, "down");
   }
-  // Down 10 s * 8/8.96, and up one fragment before it: 9.5 s in all.
-  const StarRun fast =
-      MakeRun(10, 0, Alike(8, {.up_bytes = 5, .down_bytes = 10}), {{.workers = 4, .up = 8.96, .down = 8.96}});
-  EXPECT_NEAR(SimulateStar(fast).utilization, 1, kExact);
-  EXPECT_NEAR(SimulateStar(fast).staleness_steps, 10, kExact);
-  EXPECT_EQ(SteadyBoundOf(fast).bottleneck, "compute");
 }
 
-// An outer gradient takes 25 s to come back as an average. Taken at the end of round r, it is waited for at the end of
-// round r + n: n + 1 rounds take 10 s of compute and those 25 s, unless compute alone takes longer.
+// Without rounds to be late, up one fragment and then down all of them has to fit into a round.
+TEST(StarSimulatorTest, OneRoundsOverlapHidesTheLongerDirectionAndAFragmentOfTheOther) {
+  for (const double rate : {6.0, 8.0, 8.96}) {
+    StarRun run =
+        MakeRun(10, 0, Alike(8, {.up_bytes = 5, .down_bytes = 10}), {{.workers = 4, .up = rate, .down = rate}});
+    run.sends_first = false;
+    const StarOutcome outcome = SimulateStar(run);
+    EXPECT_NEAR(outcome.utilization, std::min(1.0, 10 / ((5 + 8 * 10) / rate)), kExact) << rate;
+    EXPECT_EQ(outcome.staleness_steps, 10);
+  }
+}
+
+// An outer gradient takes 25 s to come back as an average and is waited for n rounds later. Sent after the wait of its
+// own step, n rounds take those 25 s; sent before it, n + 1 rounds take 10 s of compute and those 25 s.
 TEST(StarSimulatorTest, LatencyIsHiddenByRoundsOnTheirWay) {
   const std::vector<StarLink> far = {{.workers = 2, .latency_seconds = 12.5}};
-  const std::vector<StarFragment> fragment = {{.up_bytes = 1, .down_bytes = 1}};
   for (const int64_t overlap_rounds : {0, 1, 2, 3}) {
     for (const int max_late : {0, 1}) {
-      const double rounds = static_cast<double>(overlap_rounds + max_late + 1);
-      EXPECT_NEAR(SimulateStar(MakeRun(10 * overlap_rounds, max_late, fragment, far)).utilization,
-                  std::min(1.0, 10 * rounds / 35), kExact)
-          << overlap_rounds << " rounds, " << max_late << " late";
+      StarRun run = MakeRun(10 * overlap_rounds, max_late, {{.up_bytes = 1, .down_bytes = 1}}, far);
+      const auto rounds = static_cast<double>(overlap_rounds + max_late);
+      EXPECT_NEAR(SimulateStar(run).utilization, std::min(1.0, 10 * (rounds + 1) / 35), kExact) << rounds;
+      if (rounds == 0) continue;  // Its own average cannot come before it is sent.
+      run.sends_first = false;
+      EXPECT_NEAR(SimulateStar(run).utilization, std::min(1.0, 10 * rounds / 25), kExact) << rounds;
     }
   }
 }
