@@ -110,8 +110,8 @@ struct WireSection {
   std::string uplink = "e3m0";       // Codec of contributions: a name of common/codec/codec.h.
   std::string downlink = "int8";     // Codec of global deltas.
   bool stochastic_rounding = false;  // `rounding: nearest` (default) or `stochastic`, in both.
-  FeedbackLinks error_feedback =
-      FeedbackLinks::kNone;             // `none`, `uplink`, `downlink`, `both`. 4 bytes an element each.
+  // `none` (default), `uplink`, `downlink` or `both`; common/codec/error_feedback.h.
+  FeedbackLinks error_feedback = FeedbackLinks::kNone;
   int connections = 1;                  // Bulk connections of a worker. [1, 16].
   int64_t upload_bytes_per_second = 0;  // Cap of a worker's uploads, which control traffic never shares. 0: none.
 

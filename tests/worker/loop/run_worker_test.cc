@@ -1,10 +1,12 @@
 // Whole workers against a fake coordinator: what they compute.
 #include "worker/loop/run_worker.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -157,6 +159,26 @@ TEST(RunWorkerTest, OneWorkerWithPlainOuterStepIsPlainTraining) {
         world.c[i] + (world.start[i] - world.c[i]) * std::pow(1 - kInnerRate * world.a[i], kRounds * kInnerSteps);
     EXPECT_NEAR(theta[i], expected, 1e-6);
   }
+}
+
+TEST(RunWorkerTest, RandomRoundingWithErrorFeedbackRepeatsBitForBit) {
+  const auto consensus_of = [](int seed) {
+    FakeCoordinator coordinator(
+        absl::StrFormat("run: {id: test, workers: 1, rounds: %d, seed: %d}\n"
+                        "method: eager\nmax_late: 0\ninner_steps: %d\nfragments: {count: 2}\n"
+                        "wire: {uplink: int4, downlink: fp32, rounding: stochastic, error_feedback: uplink}\n",
+                        kRounds, seed, kInnerSteps));
+    WorkerOptions options = RunningWorker::Options(coordinator.address(), "solo");
+    options.chunk_bytes = 64;
+    RunningWorker worker(options, World(0));
+    EXPECT_EQ(worker.Finish(), absl::OkStatus());
+    std::vector<std::tuple<int, int64_t, Digest>> consensus = worker.consensus();
+    std::sort(consensus.begin(), consensus.end());  // Fragments may overtake each other.
+    EXPECT_EQ(consensus.size(), 2 * (kRounds + 1));
+    return consensus;
+  };
+  EXPECT_EQ(consensus_of(1), consensus_of(1));
+  EXPECT_NE(consensus_of(1), consensus_of(2));  // The trainer does not use the seed; rounding does.
 }
 
 TEST(RunWorkerTest, EvaluatesTheConsensusEveryFewRoundsAndAtTheEnd) {
