@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct Row {
   double tokens;
   double named_parameters;
   int64_t parameters;  // 2 V D + L (4 D^2 + 2 D F + 2 D + 2 * 64) + D, with D = 64 heads and V = 32,000.
+
+  friend void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 };
 
 const Row kRows[] = {

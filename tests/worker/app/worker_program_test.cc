@@ -1,4 +1,4 @@
-// The program itself, without a coordinator: what it says, what it leaves behind and how it exits.
+// The program itself, before it is a member of a run: what it says, what it leaves behind and how it exits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
@@ -110,6 +110,20 @@ TEST_F(WorkerProgramTest, BadInputsAreFoundBeforeTheCoordinatorIsAsked) {
   EXPECT_REFUSED(RunWith("--init", "/nowhere/init"), 2, HasSubstr("/nowhere/init"));
   EXPECT_REFUSED(RunWith("--init", data_), 2, HasSubstr(data_));
   EXPECT_REFUSED(RunWith("--port-file", "/nowhere/ports"), 2, HasSubstr("/nowhere/ports"));
+}
+
+TEST_F(WorkerProgramTest, TokensBeyondTheVocabularyKeepItOutOfTheRun) {
+  testing::CoordinatorProcess coordinator(folder_.path(),
+                                          testing::ReadFile(testing::SourcePath("deploy/presets/35m.yaml")));
+  ASSERT_TRUE(coordinator.Start().ok()) << coordinator.Log();
+  std::string tokens(20'000, '\0');
+  tokens += std::string("\x00\x7d", 2);  // 32,000.
+  const std::string data = folder_.Write("tokens.bin", tokens);
+  EXPECT_REFUSED(Run({"--coordinator", coordinator.address(), "--id", "east", "--data", data, "--log-level", "error"}),
+                 2, AllOf(HasSubstr(data), HasSubstr("token 32000 at byte 20000"), HasSubstr("vocabulary of 32000")));
+  const auto workers = coordinator.Ctl({"worker", "list"});
+  ASSERT_TRUE(workers.ok()) << workers.status();
+  EXPECT_EQ(workers->dump().find("east"), std::string::npos) << *workers;
 }
 
 TEST_F(WorkerProgramTest, PortInUseIsRefused) {
