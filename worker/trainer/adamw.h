@@ -18,13 +18,14 @@ class AdamW final : public InnerOptimizer {
   AdamW(const InnerSection& inner, torch::Tensor theta, torch::Tensor gradient, std::vector<torch::Tensor> decayed);
 
   void Step(double rate) override;
-  void Reset() override;
+  void Reset() override { updates_ = 0; }
 
  private:
   InnerSection inner_;
   torch::Tensor theta_;
   torch::Tensor gradient_;
   std::vector<torch::Tensor> decayed_;
+  // Not there before the first update: a worker that only computes gradients needs no memory for them.
   torch::Tensor mean_;      // First moment, [n].
   torch::Tensor variance_;  // Second moment, [n].
   int64_t updates_ = 0;     // Since the moments were zero.
