@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,10 +15,10 @@
 #include "common/base/clock.h"
 #include "common/config/run_config.h"
 #include "common/layout/layout.h"
-#include "common/outer/method.h"
 #include "diloco/v1/types.pb.h"
 #include "worker/client/worker_status.h"
 #include "worker/loop/worker_options.h"
+#include "worker/outer/replica.h"
 #include "worker/outer/schedule.h"
 #include "worker/sync/exchange.h"
 #include "worker/sync/sync_core.h"
@@ -49,31 +48,18 @@ class TrainingLoop {
   absl::Status Run(int64_t first_round);
 
  private:
-  // What one stop of one fragment works on.
-  struct Stopping {
-    int fragment = 0;
-    Stop stop;
-    std::vector<float> outer_gradient;  // Of the stops that take.
-  };
-
   absl::Status Begin(int64_t first_round);
   absl::Status TakeStep();
   // The stops at this step, of all fragments.
   absl::Status StopFragments();
-  absl::Status StopTogether(std::vector<Stopping> stopping);
-  // Reads the fragment's theta, and takes its outer gradient where the stop does, or what is in its place. False: that
-  // is not finite.
-  absl::StatusOr<bool> TakeOuterGradientOf(Stopping* stopping);
-  // Theta goes back to the anchors, with a fresh inner optimizer: nothing else is known to be sound.
-  absl::Status Heal();
-  void HandOver(Stopping* stopping, bool finite, float lambda);
-  absl::Status SetTheta(const Stopping& stopping, const StagedStop& staged, bool finite);
+  absl::Status StopTogether(std::vector<FragmentStop> stops);
+  void HandOver(FragmentStop* stop, bool finite, float lambda);
   // Tells the sync thread which stop of the fragment sets next.
   void Announce(int fragment);
   // Jumps to the oldest open round when it is further on; returns the rounds that this skips.
   int64_t SkipClosedRounds();
   int64_t OldestVersion() const;
-  void NoteStop(const std::vector<Stopping>& stopping, bool finite, const Exchange::Taken& taken);
+  void NoteStop(const std::vector<FragmentStop>& stops, bool finite, const Exchange::Taken& taken);
   absl::Status Settle();
   absl::Status MaybeEvaluate();
   void NoteStep(const StepReport& report);
@@ -81,24 +67,16 @@ class TrainingLoop {
   void ShowProgress(bool now);
 
   const Parts parts_;
-  const RunConfig& config_;
   const Layout& layout_;
-  const Schedule schedule_;
-  const Method& method_;
+  Replica replica_;
+  const Schedule& schedule_;
 
   // By fragment.
   struct Progress {
-    std::optional<Stop> next;
     int64_t version = 0;    // In the parameters.
     int64_t published = 0;  // Newest version received, as of the last stop that set.
   };
-
-  int64_t first_round_ = 0;
-  int64_t step_ = 0;  // Inner steps done.
   std::vector<Progress> fragments_;
-  std::vector<float> anchor_;    // What the next outer gradients are measured from, the flat vector.
-  std::vector<float> theta_;     // The parameters, each fragment as of its newest stop.
-  std::vector<float> gradient_;  // Of the newest step, where the payload is the gradient.
   bool can_evaluate_ = true;
 
   MonotonicTime began_at_;

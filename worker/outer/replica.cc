@@ -1,0 +1,122 @@
+#include "worker/outer/replica.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "worker/outer/boundary.h"
+
+namespace diloco {
+namespace {
+
+absl::Span<float> Part(std::vector<float>* all, const FragmentRange& range) {
+  return absl::MakeSpan(*all).subspan(static_cast<size_t>(range.offset), static_cast<size_t>(range.count));
+}
+
+}  // namespace
+
+Replica::Replica(const RunConfig* config, const Layout* layout, Trainer* trainer)
+    : config_(*config),
+      layout_(*layout),
+      trainer_(trainer),
+      method_(*FindMethod(config->method)),
+      schedule_(*config, layout->fragment_count()),
+      next_(static_cast<size_t>(layout->fragment_count())) {}
+
+absl::Status Replica::Begin(int64_t first_round, std::vector<float> parameters) {
+  DILOCO_CHECK(static_cast<int64_t>(parameters.size()) == layout_.element_count());
+  first_round_ = first_round;
+  anchor_ = std::move(parameters);
+  theta_ = anchor_;
+  Jump(first_round * schedule_.inner_steps());
+  return trainer_->WriteParameters(0, theta_);
+}
+
+void Replica::Jump(int64_t step) {
+  step_ = step;
+  for (int f = 0; f < layout_.fragment_count(); ++f) {
+    next_[static_cast<size_t>(f)] = schedule_.FirstAfter(f, step, first_round_);
+  }
+}
+
+absl::StatusOr<StepReport> Replica::Step() {
+  StepReport report;
+  if (method_.payload == Payload::kGradient) {
+    gradient_.resize(theta_.size());
+    DILOCO_ASSIGN_OR_RETURN(report, trainer_->ComputeGradient(step_, absl::MakeSpan(gradient_)));
+  } else {
+    DILOCO_ASSIGN_OR_RETURN(report, trainer_->Step(step_));
+  }
+  ++step_;
+  return report;
+}
+
+std::vector<FragmentStop> Replica::Stops() const {
+  std::vector<FragmentStop> stops;
+  for (int f = 0; f < layout_.fragment_count(); ++f) {
+    const std::optional<Stop>& next = next_[static_cast<size_t>(f)];
+    // At the end of the run a fragment may stop twice.
+    if (next && next->step == step_ && (stops.empty() || next->round == stops.front().stop.round)) {
+      stops.push_back({.fragment = f, .stop = *next});
+    }
+  }
+  return stops;
+}
+
+absl::StatusOr<bool> Replica::TakeOuterGradients(std::vector<FragmentStop>* stops) {
+  bool finite = true;
+  for (FragmentStop& each : *stops) {
+    const FragmentRange& range = Range(each.fragment);
+    const absl::Span<float> theta = Part(&theta_, range);
+    DILOCO_RETURN_IF_ERROR(trainer_->ReadParameters(range.offset, theta));
+    if (!each.stop.takes) continue;
+    if (method_.payload == Payload::kGradient) {
+      each.outer_gradient = std::exchange(gradient_, {});
+      finite = AllFinite(each.outer_gradient) && finite;
+      continue;
+    }
+    each.outer_gradient.resize(theta.size());
+    finite = TakeOuterGradient(Part(&anchor_, range), theta, absl::MakeSpan(each.outer_gradient)) && finite;
+  }
+  if (!finite) DILOCO_RETURN_IF_ERROR(Heal());
+  return finite;
+}
+
+absl::Status Replica::Heal() {
+  theta_ = anchor_;
+  DILOCO_RETURN_IF_ERROR(trainer_->WriteParameters(0, theta_));
+  trainer_->ResetInnerOptimizer();
+  return absl::OkStatus();
+}
+
+absl::Status Replica::SetTheta(const FragmentStop& stop, const FragmentOuter::Staged& staged, bool finite) {
+  const FragmentRange& range = Range(stop.fragment);
+  const absl::Span<float> theta = Part(&theta_, range);
+  DILOCO_CHECK(stop.stop.sets && staged.base.size() == theta.size());
+  if (LooksAhead(method_) && finite) {
+    staged.LookAhead(stop.outer_gradient, theta);
+  } else if (method_.after == AfterBoundary::kMix) {
+    Mix(static_cast<float>(config_.streaming.mixing), staged.base, theta);
+  } else {
+    std::copy(staged.base.begin(), staged.base.end(), theta.begin());
+  }
+  const absl::Span<const float> anchor = method_.anchor == Anchor::kOwn ? theta : absl::MakeConstSpan(staged.base);
+  std::copy(anchor.begin(), anchor.end(), Part(&anchor_, range).begin());
+  return trainer_->WriteParameters(range.offset, theta);
+}
+
+void Replica::Leave(const std::vector<FragmentStop>& stops) {
+  for (const FragmentStop& each : stops) {
+    next_[static_cast<size_t>(each.fragment)] = schedule_.Next(each.fragment, each.stop);
+  }
+}
+
+int64_t Replica::NextSet(int fragment) const {
+  std::optional<Stop> setting = next_[static_cast<size_t>(fragment)];
+  if (setting && !setting->sets) setting = schedule_.Next(fragment, *setting);
+  return setting ? setting->round : schedule_.rounds();
+}
+
+}  // namespace diloco

@@ -1,0 +1,82 @@
+// One worker's parameters along the run: its inner steps, and the stops of its fragments between them. What a method
+// makes of theta and the anchors at a stop stands here; when it stops, in Schedule; what is staged for it, in
+// FragmentOuter. Knows neither network nor threads, so that a worker and the train simulator share it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/config/run_config.h"
+#include "common/layout/layout.h"
+#include "common/outer/method.h"
+#include "worker/outer/fragment_outer.h"
+#include "worker/outer/schedule.h"
+#include "worker/trainer/trainer.h"
+
+namespace diloco {
+
+// One fragment at one of its stops.
+struct FragmentStop {
+  int fragment = 0;
+  Stop stop;
+  std::vector<float> outer_gradient;  // Of a stop that takes it, or what its method has in its place, [n].
+};
+
+// For the training thread.
+class Replica {
+ public:
+  // The pointers outlive the object; the trainer has the layout.
+  Replica(const RunConfig* config, const Layout* layout, Trainer* trainer);
+
+  // Training begins at the start of `first_round`: theta and the anchors are `parameters`, [element_count].
+  absl::Status Begin(int64_t first_round, std::vector<float> parameters);
+  // Goes on from `step`, without training up to it.
+  void Jump(int64_t step);
+  absl::StatusOr<StepReport> Step();
+
+  // The stops at this step that are not over, of fragments that agree on the round. Empty: training goes on.
+  std::vector<FragmentStop> Stops() const;
+  // Reads the fragments' theta and takes their outer gradients. False: one of them is not finite; then theta is back at
+  // the anchors, with a fresh inner optimizer, because nothing else is known to be sound.
+  absl::StatusOr<bool> TakeOuterGradients(std::vector<FragmentStop>* stops);
+  // Whether a stop that takes and sets hands over its outer gradient before theta is set, because the round's own
+  // average is waited for. Else it hands it over afterwards: its average, should it be back at once, is not for this
+  // stop.
+  bool GivesFirst() const { return method_.overlap != Overlap::kRounds; }
+  // Theta and the anchor of a fragment whose stop sets. `finite`: what TakeOuterGradients returned.
+  absl::Status SetTheta(const FragmentStop& stop, const FragmentOuter::Staged& staged, bool finite);
+  // The stops are over.
+  void Leave(const std::vector<FragmentStop>& stops);
+
+  const Schedule& schedule() const { return schedule_; }
+  // Inner steps done.
+  int64_t step() const { return step_; }
+  // The round in which the fragment sets theta next; schedule().rounds(): it does not.
+  int64_t NextSet(int fragment) const;
+  // The flat vector, each fragment as of its newest stop.
+  const std::vector<float>& theta() const { return theta_; }
+
+ private:
+  const FragmentRange& Range(int fragment) const { return layout_.fragments()[static_cast<size_t>(fragment)]; }
+  absl::Status Heal();
+
+  const RunConfig& config_;
+  const Layout& layout_;
+  Trainer* const trainer_;
+  const Method& method_;
+  const Schedule schedule_;
+
+  int64_t first_round_ = 0;
+  int64_t step_ = 0;
+  std::vector<std::optional<Stop>> next_;  // By fragment; nullopt: the run is over for it.
+  std::vector<float> anchor_;              // What the next outer gradients are measured from, the flat vector.
+  std::vector<float> theta_;
+  std::vector<float> gradient_;  // Of the newest step, where that is the payload.
+};
+
+}  // namespace diloco
