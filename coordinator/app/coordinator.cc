@@ -14,6 +14,7 @@
 #include "common/base/limits.h"
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
+#include "common/config/config_file.h"
 #include "common/config/run_config.h"
 #include "common/http/http_server.h"
 #include "common/log/log.h"

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_format.h"
 
-#include "common/base/limits.h"
 #include <nlohmann/json.hpp>
 
 namespace diloco {
@@ -21,21 +20,6 @@ absl::Status FileError(const char* flag, const std::string& path, const char* wh
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> ReadConfigFile(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return FileError("--config", path, "cannot be opened");
-  std::string text(kMaxConfigBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad() || (file.gcount() == 0 && errno != 0)) return FileError("--config", path, "cannot be read");
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kMaxConfigBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("--config %s: larger than %d bytes; this is no run configuration", path, kMaxConfigBytes));
-  }
-  return text;
-}
 
 absl::Status CheckPortFile(const std::string& path) {
   if (path.empty()) return absl::OkStatus();

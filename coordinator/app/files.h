@@ -1,15 +1,11 @@
-// The two small files that the coordinator reads and writes besides its data folder.
+// The small file that the coordinator writes besides its data folder.
 #pragma once
 
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 
 namespace diloco {
-
-// The configuration, whole. Errors, kInvalidArgument: it cannot be read, or is larger than kMaxConfigBytes.
-absl::StatusOr<std::string> ReadConfigFile(const std::string& path);
 
 // Whether WritePortFile could do so, as far as that can be told before anything else is made. Errors: as there.
 absl::Status CheckPortFile(const std::string& path);

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <string>
 
-#include "common/base/limits.h"
 #include "tests/support/temp_folder.h"
 #include <nlohmann/json.hpp>
 
@@ -16,24 +15,6 @@ namespace {
 
 using ::diloco::testing::TempFolder;
 using ::testing::HasSubstr;
-
-TEST(FilesTest, ReadsAConfigurationWhole) {
-  const TempFolder folder;
-  const std::string text("a: 1\n\0b", 7);
-  EXPECT_EQ(*ReadConfigFile(folder.Write("run.yaml", text)), text);
-  EXPECT_EQ(*ReadConfigFile(folder.Write("empty.yaml", "")), "");
-  EXPECT_EQ(ReadConfigFile(folder.Write("limit.yaml", std::string(kMaxConfigBytes, ' ')))->size(), kMaxConfigBytes);
-}
-
-TEST(FilesTest, NamesAConfigurationThatCannotBeRead) {
-  const TempFolder folder;
-  for (const std::string& path :
-       {folder.File("none.yaml"), folder.path(), folder.Write("large.yaml", std::string(kMaxConfigBytes + 1, ' '))}) {
-    const absl::Status status = ReadConfigFile(path).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << path;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("--config " + path));
-  }
-}
 
 TEST(FilesTest, ThePortFileIsJsonAndLeavesNothingBesideIt) {
   const TempFolder folder;
