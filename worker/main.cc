@@ -13,6 +13,7 @@
 #include "common/log/log.h"
 #include "common/rpc/server.h"
 #include "worker/app/options.h"
+#include "worker/app/simulate.h"
 #include "worker/app/train.h"
 #include "worker/trainer/unigram_loss.h"
 
@@ -56,6 +57,11 @@ absl::Status Run(const UnigramFlags& flags) {
   std::printf("unigram loss %.4f nats a token on %lld held-out tokens\n", loss,
               static_cast<long long>(held_out.token_count()));
   return absl::OkStatus();
+}
+
+absl::Status Run(const SimulateFlags& flags) {
+  DILOCO_RETURN_IF_ERROR(InitLog(flags.log_level));
+  return Simulate(flags, &interrupted);
 }
 
 absl::Status Run(const WorkerFlags& flags) {

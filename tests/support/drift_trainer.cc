@@ -25,7 +25,7 @@ StepReport DriftTrainer::Drift(int64_t step, const Move& move) const {
   uint64_t state = static_cast<uint64_t>(step) * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(options_.seed);
   for (size_t i = 0; i < theta_.size(); ++i) {
     state = state * 6364136223846793005 + 1442695040888963407;
-    move(i, 1e-3f * (static_cast<float>(state >> 40) * 0x1.0p-23f - 1.0f));
+    move(i, 1e-3f * (static_cast<float>(state >> 40) * 0x1.0p-23f - 1.0f) - 0x1.0p-4f * theta_[i]);
   }
   Mutex mutex;
   CondVar never;

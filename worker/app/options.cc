@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -22,6 +23,7 @@ constexpr char kAbout[] =
     "Examples:\n"
     "  diloco-worker --coordinator 127.0.0.1:7070 --id east --data text/\n"
     "  diloco-worker --coordinator 10.0.0.1:7070 --id west --data train.bin --held-out val.bin --device cuda:0\n"
+    "  diloco-worker simulate --config run.yaml --worker east=east.txt --worker west=west.txt\n"
     "  diloco-worker unigram --data train.txt --held-out test.txt\n\n"
     "Data is a file or a folder of files: `.bin` files hold uint16 tokens, of any other file each byte is a token.\n"
     "Each flag of training may come as a variable instead: DILOCO_DATA for --data.";
@@ -34,14 +36,14 @@ struct RawFlags {
   std::string give_up_after;
 };
 
+constexpr char kDeviceHelp[] = "auto (the first GPU, else the CPU), cpu or cuda:N";
+
 void AddMachineFlags(CLI::App& app, WorkerFlags* flags) {
   app.add_option("--data", flags->data, "File or folder to train on")->envname("DILOCO_DATA");
   app.add_option("--held-out", flags->held_out,
                  "File or folder to evaluate on; default: the last eval.held_out of --data")
       ->envname("DILOCO_HELD_OUT");
-  app.add_option("--device", flags->device, "auto (the first GPU, else the CPU), cpu or cuda:N")
-      ->envname("DILOCO_DEVICE")
-      ->capture_default_str();
+  app.add_option("--device", flags->device, kDeviceHelp)->envname("DILOCO_DEVICE")->capture_default_str();
   app.add_option("--threads", flags->threads, "CPU threads of one operation; default: the CPUs it may use")
       ->envname("DILOCO_THREADS")
       ->check(CLI::Range(1, kMaxThreads))
@@ -78,6 +80,31 @@ void AddFlags(CLI::App& app, RawFlags* raw, WorkerFlags* flags) {
       ->envname("DILOCO_LOG_LEVEL")
       ->capture_default_str();
   app.set_version_flag("--version", absl::StrFormat("%s %s", kWorkerProgram, DILOCO_VERSION));
+}
+
+CLI::App* AddSimulate(CLI::App& app, std::vector<std::string>* workers, SimulateFlags* flags) {
+  CLI::App* simulate = app.add_subcommand(
+      "simulate",
+      "Train all workers of a run in this process, without a network: the consensus is the service's, bit for\n"
+      "bit, with every average on time. Writes one JSON line for each evaluation");
+  simulate->add_option("--config", flags->config, "The run's configuration, as diloco-coordinator takes it")
+      ->required();
+  simulate
+      ->add_option("--worker", *workers,
+                   "NAME=DATA: a worker and the file or folder it trains on; once for each worker")
+      ->allow_extra_args(false)
+      ->required();
+  simulate->add_option("--held-out", flags->held_out,
+                       "File or folder to evaluate on; default: the last eval.held_out of the first worker's data");
+  simulate->add_option("--device", flags->device, kDeviceHelp)->capture_default_str();
+  simulate->add_option("--threads", flags->threads, "CPU threads of one operation; default: the CPUs it may use")
+      ->check(CLI::Range(1, kMaxThreads))
+      ->capture_default_str();
+  simulate->add_option("--init", flags->init, "First parameters (.safetensors); default: drawn from run.seed");
+  simulate->add_option("--out", flags->out, "File for the lines; - for stdout")->capture_default_str();
+  simulate->add_option("--log-level", flags->log_level, absl::StrFormat("One of %s", kLogLevels))
+      ->capture_default_str();
+  return simulate;
 }
 
 CLI::App* AddUnigram(CLI::App& app, UnigramFlags* flags) {
@@ -121,6 +148,23 @@ absl::StatusOr<WorkerFlags> Check(const RawFlags& raw, WorkerFlags flags) {
   return flags;
 }
 
+absl::StatusOr<SimulateFlags> CheckSimulate(const std::vector<std::string>& workers, SimulateFlags flags) {
+  std::set<std::string> ids;
+  for (const std::string& worker : workers) {
+    const size_t equals = worker.find('=');
+    if (equals == std::string::npos || equals + 1 == worker.size()) {
+      return absl::InvalidArgumentError(absl::StrFormat("--worker %s: use NAME=DATA, such as east=text/", worker));
+    }
+    const std::string id = worker.substr(0, equals);
+    DILOCO_RETURN_IF_ERROR(ValidateName("worker id", id));
+    if (!ids.insert(id).second) {
+      return absl::InvalidArgumentError(absl::StrFormat("--worker %s: %s is named twice", worker, id));
+    }
+    flags.workers.push_back({.id = id, .data = worker.substr(equals + 1)});
+  }
+  return flags;
+}
+
 }  // namespace
 
 absl::StatusOr<WorkerCommand> ParseWorkerCommand(int argc, const char* const* argv) {
@@ -129,9 +173,13 @@ absl::StatusOr<WorkerCommand> ParseWorkerCommand(int argc, const char* const* ar
   RawFlags raw;
   raw.connect_timeout = absl::FormatDuration(flags.connect_timeout);
   raw.give_up_after = absl::FormatDuration(flags.give_up_after);
+  SimulateFlags simulate_flags;
+  simulate_flags.threads = flags.threads;
+  std::vector<std::string> simulated_workers;
   UnigramFlags unigram_flags;
   CLI::App app(kAbout, kWorkerProgram);
   AddFlags(app, &raw, &flags);
+  const CLI::App* simulate = AddSimulate(app, &simulated_workers, &simulate_flags);
   const CLI::App* unigram = AddUnigram(app, &unigram_flags);
   try {
     app.parse(argc, argv);
@@ -141,6 +189,9 @@ absl::StatusOr<WorkerCommand> ParseWorkerCommand(int argc, const char* const* ar
     return TextToPrint{absl::StrFormat("%s\n", version.what())};
   } catch (const CLI::ParseError& error) {
     return UsageError(app, error);
+  }
+  if (simulate->parsed()) {
+    return CheckSimulate(simulated_workers, std::move(simulate_flags));
   }
   if (unigram->parsed()) {
     return unigram_flags;

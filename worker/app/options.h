@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -39,6 +40,22 @@ struct WorkerFlags {
   std::string log_level = "info";  // One of kLogLevels.
 };
 
+// `diloco-worker simulate`: train a whole run in one process.
+struct SimulateFlags {
+  std::string config;  // YAML file.
+  struct Worker {
+    std::string id;    // See ValidateName.
+    std::string data;  // File or folder.
+  };
+  std::vector<Worker> workers;  // In the order given, ids distinct.
+  std::string held_out;         // Empty: the configuration's share of the first worker's data.
+  std::string device = "auto";
+  std::string init;       // .safetensors with the first parameters. Empty: drawn from run.seed.
+  int threads = 1;        // [1, kMaxThreads].
+  std::string out = "-";  // File for JSON lines; `-`: stdout.
+  std::string log_level = "warning";
+};
+
 // `diloco-worker unigram`: print the loss to beat.
 struct UnigramFlags {
   std::string data;
@@ -51,7 +68,7 @@ struct TextToPrint {
   std::string text;
 };
 
-using WorkerCommand = std::variant<WorkerFlags, UnigramFlags, TextToPrint>;
+using WorkerCommand = std::variant<WorkerFlags, SimulateFlags, UnigramFlags, TextToPrint>;
 
 // Flags win over variables. Errors, kInvalidArgument: an unknown flag, a flag without its value, a value that is none,
 // a required flag that is absent.

@@ -3,9 +3,6 @@
 #include <unistd.h>
 
 #include <memory>
-#include <optional>
-#include <utility>
-#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
@@ -14,64 +11,17 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/http/http_server.h"
-#include "common/log/log.h"
 #include "common/metrics/worker_metrics.h"
-#include "common/safetensors/safetensors_reader.h"
 #include "nlohmann/json.hpp"
 #include "prometheus/registry.h"
 #include "spdlog/spdlog.h"
 #include "worker/app/progress_printer.h"
+#include "worker/app/trainer_inputs.h"
 #include "worker/loop/run_worker.h"
-#include "worker/trainer/batches.h"
-#include "worker/trainer/initial_parameters.h"
 #include "worker/trainer/torch_trainer.h"
-#include "worker/trainer/transformer.h"
 
 namespace diloco {
 namespace {
-
-// What the flags name, found to be good.
-struct Inputs {
-  DataFiles files;
-  std::string device;
-  std::optional<SafetensorsReader> initial;
-};
-
-absl::StatusOr<Inputs> OpenInputs(const WorkerFlags& flags) {
-  DILOCO_ASSIGN_OR_RETURN(DataFiles files, OpenDataFiles(flags.data, flags.held_out));
-  DILOCO_ASSIGN_OR_RETURN(std::string device, ResolveDevice(flags.device));
-  Inputs inputs{.files = std::move(files), .device = std::move(device), .initial = std::nullopt};
-  if (!flags.init.empty()) {
-    absl::StatusOr<SafetensorsReader> reader = SafetensorsReader::Open(flags.init);
-    if (!reader.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("--init %s; use a .safetensors file", std::string(reader.status().message())));
-    }
-    inputs.initial.emplace(*std::move(reader));
-  }
-  return inputs;
-}
-
-absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(const WorkerFlags& flags, const Inputs& inputs,
-                                                     const RunConfig& config) {
-  if (!config.model.has_value()) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "run %s has no `model` in its configuration: it is for another kind of worker; add `model` to the "
-        "configuration of a new run",
-        config.run.id));
-  }
-  DILOCO_ASSIGN_OR_RETURN(Batches batches, Batches::Create(inputs.files, config, flags.id));
-  spdlog::info("event=data training_tokens={} held_out_tokens={} evaluation_sequences={}", batches.training_tokens(),
-               batches.held_out_tokens(), batches.evaluation_windows());
-  if (batches.evaluation_windows() == 0) {
-    spdlog::warn("event=no_held_out_data reason={}", Quoted("no sequence is held out: this worker cannot evaluate"));
-  }
-  TorchTrainerOptions options{.device = inputs.device, .threads = flags.threads, .initial = {}};
-  if (inputs.initial.has_value()) {
-    DILOCO_ASSIGN_OR_RETURN(options.initial, ReadInitialParameters(*inputs.initial, TransformerTensors(*config.model)));
-  }
-  return MakeTorchTrainer(config, std::move(batches), std::move(options));
-}
 
 void Report(const WorkerStatus& status, WorkerMetrics* metrics) {
   metrics->Report(ToProgress(status));
@@ -100,7 +50,8 @@ absl::Status WritePortFile(const std::string& path, const HttpServer* http) {
 }  // namespace
 
 absl::Status Train(const WorkerFlags& flags, const std::atomic<bool>* interrupt) {
-  DILOCO_ASSIGN_OR_RETURN(const Inputs inputs, OpenInputs(flags));
+  DILOCO_ASSIGN_OR_RETURN(const DataFiles files, OpenDataFiles(flags.data, flags.held_out));
+  DILOCO_ASSIGN_OR_RETURN(const TrainerMachine machine, OpenTrainerMachine(flags.device, flags.threads, flags.init));
   prometheus::Registry registry;
   WorkerMetrics metrics(registry);
   std::atomic<bool> training = false;
@@ -117,7 +68,7 @@ absl::Status Train(const WorkerFlags& flags, const std::atomic<bool>* interrupt)
     DILOCO_RETURN_IF_ERROR(WritePortFile(flags.port_file, http.get()));
   }
   spdlog::info("event=start worker={} version={} libtorch={} device={} threads={} http={}", flags.id, DILOCO_VERSION,
-               LibTorchVersion(), inputs.device, flags.threads, http == nullptr ? "none" : http->address().ToString());
+               LibTorchVersion(), machine.device, flags.threads, http == nullptr ? "none" : http->address().ToString());
 
   const SteadyClock clock;
   ProgressPrinter printer(flags.progress, flags.id, &clock);
@@ -134,7 +85,7 @@ absl::Status Train(const WorkerFlags& flags, const std::atomic<bool>* interrupt)
     printer.Show(status);
   };
   const absl::Status status =
-      RunWorker(options, [&](const RunConfig& config) { return MakeTrainer(flags, inputs, config); });
+      RunWorker(options, [&](const RunConfig& config) { return MakeTrainer(machine, files, flags.id, config); });
   printer.Finish();
   return status;
 }

@@ -112,5 +112,19 @@ TEST(OptionsTest, UnigramNeedsItsTwoFilesOnly) {
   EXPECT_THAT(Error({"unigram", "--data", "train"}), HasSubstr("--held-out"));
 }
 
+TEST(OptionsTest, ReadsASimulation) {
+  const auto command = Parse({"simulate", "--config", "run.yaml", "--worker", "east=a=b", "--worker", "west=text"});
+  ASSERT_TRUE(command.ok()) << command.status();
+  const SimulateFlags& flags = std::get<SimulateFlags>(*command);
+  EXPECT_EQ(flags.config, "run.yaml");
+  ASSERT_EQ(flags.workers.size(), 2u);
+  EXPECT_EQ(flags.workers[0].id, "east");
+  EXPECT_EQ(flags.workers[0].data, "a=b");
+  EXPECT_EQ(flags.workers[1].id, "west");
+  EXPECT_EQ(flags.out, "-");
+  EXPECT_EQ(flags.device, "auto");
+  EXPECT_GE(flags.threads, 1);
+}
+
 }  // namespace
 }  // namespace diloco

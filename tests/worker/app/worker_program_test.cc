@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -152,6 +153,61 @@ TEST_F(WorkerProgramTest, UnigramPrintsTheLossToBeat) {
   // ln(260 / 4) = 4.17439.
   EXPECT_EQ(finished.output, "unigram loss 4.1744 nats a token on 1 held-out tokens\n");
   EXPECT_REFUSED(Run({"unigram", "--data", training, "--held-out", folder_.Write("void", "")}), 2, HasSubstr("void"));
+}
+
+TEST_F(WorkerProgramTest, SimulationsWithBadInputAreRefused) {
+  const std::string two = folder_.Write("two.yaml",
+                                        "run: {id: r, workers: 2, rounds: 1}\ninner_steps: 1\n"
+                                        "model: {layers: 1, width: 8, heads: 1, sequence: 8}\n");
+  const std::string text = folder_.Write("text", std::string(500, 'x'));
+  const auto simulate = [&](const std::string& config, std::vector<std::string> more) {
+    more.insert(more.begin(), {"simulate", "--config", config, "--threads", "1"});
+    return Run(more);
+  };
+  const std::vector<std::string> both = {"--worker", "east=" + text, "--worker", "west=" + text};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), both.begin(), both.end());
+    return more;
+  };
+  EXPECT_REFUSED(simulate(two, {}), 2, HasSubstr("--worker"));
+  EXPECT_REFUSED(simulate(two, {"--worker", text}), 2, HasSubstr("NAME=DATA"));
+  EXPECT_REFUSED(simulate(two, {"--worker", "east="}), 2, HasSubstr("NAME=DATA"));
+  EXPECT_REFUSED(simulate(two, {"--worker", "no name=" + text}), 2, HasSubstr("worker id"));
+  EXPECT_REFUSED(simulate(two, {"--worker", "east=" + text}), 2, HasSubstr("run.workers: 2, and there are 1 --worker"));
+  EXPECT_REFUSED(simulate(two, with({"--worker", "north=" + text})), 2, HasSubstr("there are 3 --worker"));
+  EXPECT_REFUSED(simulate(two, with({"--worker", "east=" + text})), 2, HasSubstr("east is named twice"));
+  EXPECT_REFUSED(simulate(two, {"--worker", "east=" + text, "--worker", "west=/nowhere/text"}), 2,
+                 HasSubstr("/nowhere/text"));
+  EXPECT_REFUSED(simulate("/nowhere/run.yaml", both), 2, HasSubstr("--config /nowhere/run.yaml"));
+  EXPECT_REFUSED(simulate(folder_.Write("bad.yaml", "run: {id: r, workers: 2, rounds: 1}\nmethud: eager\n"), both), 2,
+                 HasSubstr("bad.yaml:2:1: unknown key \"methud\""));
+  EXPECT_REFUSED(simulate(folder_.Write("no_model.yaml", "run: {id: r, workers: 2, rounds: 1}\n"), both), 5,
+                 HasSubstr("run r has no `model`"));
+  EXPECT_REFUSED(simulate(two, with({"--held-out", "/nowhere/test"})), 2, HasSubstr("/nowhere/test"));
+  EXPECT_REFUSED(simulate(two, with({"--device", "abacus"})), 2, HasSubstr("abacus"));
+  EXPECT_REFUSED(simulate(two, with({"--out", "/nowhere/lines"})), 2, HasSubstr("--out /nowhere/lines"));
+}
+
+TEST_F(WorkerProgramTest, SimulatesIntoAFile) {
+  const std::string config = folder_.Write("one.yaml",
+                                           "run: {id: r, workers: 1, rounds: 4}\ninner_steps: 2\neval: {every: 2}\n"
+                                           "inner: {batch_size: 3}\n"
+                                           "model: {layers: 1, width: 8, heads: 1, sequence: 8}\n");
+  const std::string out = folder_.Write("lines", "of an earlier run\n");
+  const testing::Finished finished = Run({"simulate", "--config", config, "--threads", "1", "--out", out, "--worker",
+                                          "east=" + folder_.Write("text", std::string(500, 'x'))});
+  EXPECT_EQ(finished.exit_code, 0) << finished.errors;
+  EXPECT_EQ(finished.output, "");
+  std::istringstream lines(testing::ReadFile(out));
+  std::vector<nlohmann::json> reports;
+  for (std::string line; std::getline(lines, line);) reports.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(reports.size(), 2u);
+  EXPECT_EQ(reports[0]["version"], 2);
+  EXPECT_EQ(reports[1]["version"], 4);
+  EXPECT_EQ(reports[1]["step"], 8);
+  EXPECT_EQ(reports[1]["tokens"], 8 * 3 * 8);
+  EXPECT_GT(reports[1]["loss"], 0);
+  EXPECT_LT(reports[1]["loss"], reports[0]["loss"]);
 }
 
 TEST_F(WorkerProgramTest, ServesItsStateWhileItWaits) {
