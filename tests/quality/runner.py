@@ -14,6 +14,8 @@ import cells as quality
 import report
 
 HERE = pathlib.Path(__file__).resolve().parent
+# Memory of one inner step is kept for the next: a sixth of the time of a model this small.
+ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(2 << 30)}
 
 
 class Results:
@@ -82,7 +84,8 @@ def train(program, text, scratch, cell):
     for name, data in zip(cell.worker_names, data_of(cell, text)):
         command += ["--worker", f"{name}={data}"]
     command += ["--held-out", str(text / "held-out.txt")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    environment = {**os.environ, **ALLOCATOR}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     out, errors = process.communicate()
     if process.returncode != 0:
         raise RuntimeError(errors.strip())
