@@ -31,8 +31,9 @@ struct TorchTrainerOptions {
 
 // Needs config.model. A run repeats bit for bit on the same device with the same number of threads. Device memory in
 // floats for n parameters: 4n (theta, gradient, AdamW's moments; 2n with `sgd`), n more in an update and during an
-// evaluation. Errors, kFailedPrecondition: that of CheckPrecision in model.h; kInternal: LibTorch's own, also from the
-// trainer's methods, such as out of memory.
+// evaluation, n / 2 more in a step with bf16.
+// Errors, kFailedPrecondition: that of CheckPrecision in model.h; kInternal: LibTorch's own, also from the trainer's
+// methods, such as out of memory.
 absl::StatusOr<std::unique_ptr<Trainer>> MakeTorchTrainer(const RunConfig& config, Batches batches,
                                                           TorchTrainerOptions options);
 
