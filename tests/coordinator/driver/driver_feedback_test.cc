@@ -5,7 +5,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "coordinator/driver/publication.h"
+#include "common/layout/layout_proto.h"
+#include "coordinator/driver/recovery.h"
 #include "coordinator/driver/residual_keeper.h"
 #include "tests/coordinator/driver/hand_worker.h"
 #include "tests/coordinator/driver/sim_cluster.h"
@@ -149,6 +150,40 @@ TEST(DriverFeedbackCrashTest, RunsEndWhateverStepIsTheLast) {
 const Layout& TwoFragmentLayout() {
   static const Layout* const layout = new Layout(*Layout::Cut(TwoFragments(), {.count = 2}));
   return *layout;
+}
+
+TEST(ResidualRecoveryTest, AResidualThatDoesNotFitTheLayoutIsDamage) {
+  const auto recover = [](const std::string& downlink, size_t residual_elements) -> absl::StatusOr<size_t> {
+    const Layout& layout = TwoFragmentLayout();
+    const RunConfig config = *ParseRunConfig(RunYaml(1, 4, "fp32", downlink), "test");
+    const ConsensusArrays seed =
+        SeedConsensus(layout, FindOuterOptimizer(config.outer.optimizer), std::vector<float>(11, 1.5F));
+    RecoveredState recovered;
+    recovered.run = std::make_unique<v1::RunRecord>();
+    *recovered.run->mutable_tensors() = TensorSpecsToProto(TwoFragments());
+    recovered.run->mutable_layout_digest()->set_value(layout.digest().Bytes());
+    recovered.snapshot = std::make_unique<v1::SnapshotRecord>();
+    for (const Digest& digest : seed.ComputeDigests(SerialFor)) {
+      recovered.snapshot->add_consensus_digests()->set_value(digest.Bytes());
+    }
+    for (const absl::Span<const float> array : seed.InSnapshotOrder()) {
+      recovered.consensus.insert(recovered.consensus.end(), array.begin(), array.end());
+    }
+    recovered.snapshot->set_consensus_bytes(recovered.consensus.size() * sizeof(float));
+    recovered.snapshot->set_residual_bytes(residual_elements * sizeof(float));
+    recovered.consensus.resize(recovered.consensus.size() + residual_elements, 0.25F);
+    const absl::StatusOr<RecoveredRun> run = RebuildRun(recovered, config, SerialFor);
+    if (!run.ok()) {
+      return run.status();
+    }
+    return run->residual.size();
+  };
+  EXPECT_THAT(recover(kDownlink, 11).value(), 11U);
+  EXPECT_THAT(recover(kDownlink, 0).value(), 0U);  // From before the key was set.
+  EXPECT_THAT(recover("int4", 11).value(), 11U);   // The key is gone; nobody takes it.
+  const absl::Status damaged = recover(kDownlink, 10).status();
+  EXPECT_EQ(damaged.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(damaged.message()), ::testing::HasSubstr("a residual of 10 values for 11 elements"));
 }
 
 TEST(ResidualKeeperTest, KeepsVersionsFromTheConsensusOn) {
