@@ -3,23 +3,52 @@
 import dataclasses
 import json
 
-# Inner steps of each worker, whatever H is: all methods see the same tokens.
-STEPS = 900
 BATCH = 8
 MODEL = {"layers": 2, "width": 64, "heads": 2, "vocabulary": 256, "sequence": 64}
+INNER_RATE = 3e-3
 EVALUATIONS = 10
 EVALUATED = 128  # Sequences of held-out text.
 
-SEEDS = (1, 2, 3)
-LAMBDAS = ("share", "0.5", "0.75", "1", "1.25", "1.5")
 MOMENTA = ("own", "shared")
-INNER_STEPS = (10, 30, 90)
-# (workers, the same text for all of them)
-SETTINGS = ((2, True), (4, False))
-# Where only look-ahead is swept.
-OTHER_SETTINGS = ((8, False), (8, True), (4, True), (2, False))
 CODECS = ("fp32", "bf16", "fp8", "int8", "int4", "e3m0")
-INNER_RATE = 3e-3
+PUBLISHED = "share own"
+FULL = "1 own"
+
+# Rows of the table of methods: label, method, look-ahead, rates to choose from.
+METHODS = (
+    ("data-parallel", "data-parallel", "", (1.5e-3, 3e-3, 6e-3)),
+    ("diloco", "diloco", "", (0.2, 0.4, 0.7)),
+    ("streaming", "streaming", "", (0.2, 0.4, 0.7)),
+    ("delayed", "delayed", "", (0.1, 0.2, 0.4)),
+    ("eager, as published (lambda: share)", "eager", PUBLISHED, (0.2, 0.4, 0.7)),
+    ("eager, lambda: 1", "eager", FULL, (0.2, 0.4, 0.7)),
+    ("blend", "blend", "", (0.2, 0.4, 0.7)),
+)
+# What the question of look-ahead turns on.
+FIRST_METHODS = ("diloco", "delayed", "eager, as published (lambda: share)", "eager, lambda: 1")
+
+
+def row(label):
+    return next(entry for entry in METHODS if entry[0] == label)
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """How much of it is trained."""
+
+    steps: int = 900  # Of each worker, whatever H is: all methods see the same tokens.
+    inner_steps: int = 30
+    swept_inner_steps: tuple = (10, 30, 90)
+    seeds: tuple = (1, 2, 3)
+    lambdas: tuple = ("share", "0.5", "0.75", "1", "1.25", "1.5")
+    rates: int = 3  # Of those in METHODS; 1: the middle one.
+    settings: tuple = ((2, True), (4, False))  # (workers, the same text for all of them)
+    other_settings: tuple = ((8, False), (8, True), (4, True), (2, False))  # Where only look-ahead is swept.
+
+
+FULL_GRID = Grid()
+# Minutes: whether everything works, not which method is better.
+QUICK_GRID = Grid(60, 10, (5, 10, 20), (1, 2), ("share", "1"), rates=1, other_settings=())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +63,7 @@ class Cell:
     rate: float = 0.4  # Outer; of `data-parallel` its only one.
     lookahead: str = ""  # `eager`: "LAMBDA MOMENTUM".
     wire: str = "e3m0 int8"  # "UPLINK DOWNLINK [KEY=VALUE ...]".
-    steps: int = STEPS
+    steps: int = FULL_GRID.steps
 
     @property
     def name(self):
@@ -42,7 +71,7 @@ class Cell:
         parts += [f"h{self.inner_steps}", f"r{self.rate:g}", f"s{self.seed}"]
         if self.wire != "e3m0 int8":
             parts.append(self.wire.replace(" ", "-").replace("=", "-"))
-        if self.steps != STEPS:
+        if self.steps != FULL_GRID.steps:
             parts.append(f"steps{self.steps}")
         return "_".join(parts)
 
@@ -78,104 +107,84 @@ class Cell:
         return json.dumps(config, indent=1)
 
 
-PUBLISHED = "share own"
-FULL = "1 own"
+class Plan:
+    """Which cells there are to train, given what came out of those that are done."""
 
-# Rows of the table of methods: label, method, look-ahead, rates to choose from.
-METHODS = (
-    ("data-parallel", "data-parallel", "", (1.5e-3, 3e-3, 6e-3)),
-    ("diloco", "diloco", "", (0.2, 0.4, 0.7)),
-    ("streaming", "streaming", "", (0.2, 0.4, 0.7)),
-    ("delayed", "delayed", "", (0.1, 0.2, 0.4)),
-    ("eager, as published (lambda: share)", "eager", PUBLISHED, (0.2, 0.4, 0.7)),
-    ("eager, lambda: 1", "eager", FULL, (0.2, 0.4, 0.7)),
-    ("blend", "blend", "", (0.2, 0.4, 0.7)),
-)
-# What the question of look-ahead turns on.
-FIRST_METHODS = ("diloco", "delayed", "eager, as published (lambda: share)", "eager, lambda: 1")
+    def __init__(self, grid, results):
+        self.grid = grid
+        self.results = results
 
+    def rate_cells(self, entry, workers, iid):
+        _, method, lookahead, rates = entry
+        h = 1 if method == "data-parallel" else self.grid.inner_steps
+        tried = rates if self.grid.rates > 1 else rates[1:2]
+        return [
+            Cell(method, workers, iid, lookahead=lookahead, rate=rate, inner_steps=h, steps=self.grid.steps)
+            for rate in tried
+        ]
 
-def row(label):
-    return next(entry for entry in METHODS if entry[0] == label)
+    def chosen(self, entry, workers, iid):
+        """The row's cell with the first seed at its best rate, as found in the setting with the same kind of text; None
+        until its rates have all been tried there."""
+        setting = next(setting for setting in self.grid.settings if setting[1] == iid)
+        cells = self.rate_cells(entry, *setting)
+        losses = [self.results.loss(cell) for cell in cells]
+        if None in losses:
+            return None
+        return dataclasses.replace(cells[losses.index(min(losses))], workers=workers)
 
+    def variants(self, entry, workers, iid, **choices):
+        """The chosen cell of a row with one field replaced by each of its values; none until it is known."""
+        best = self.chosen(entry, workers, iid)
+        ((field, values),) = choices.items()
+        return [dataclasses.replace(best, **{field: value}) for value in values] if best else []
 
-def rate_cells(entry, workers, iid):
-    _, method, lookahead, rates = entry
-    h = 1 if method == "data-parallel" else 30
-    return [Cell(method, workers, iid, lookahead=lookahead, rate=rate, inner_steps=h) for rate in rates]
+    def lambda_cells(self, workers, iid):
+        lookaheads = [f"{weight} {momentum}" for momentum in MOMENTA for weight in self.grid.lambdas]
+        return self.variants(row("eager, lambda: 1"), workers, iid, lookahead=lookaheads)
 
+    def inner_step_cells(self, entry):
+        return self.variants(entry, *self.grid.settings[0], inner_steps=self.grid.swept_inner_steps)
 
-def chosen(entry, workers, iid, results):
-    """The row's cell with seed 1 at its best rate, as found in the setting of SETTINGS with the same kind of text; None
-    until its rates have all been tried there."""
-    setting = next(setting for setting in SETTINGS if setting[1] == iid)
-    cells = rate_cells(entry, *setting)
-    losses = [results.loss(cell) for cell in cells]
-    if None in losses:
-        return None
-    return dataclasses.replace(cells[losses.index(min(losses))], workers=workers)
+    def codec_cells(self):
+        wires = [f"{codec} {'fp32' if codec == 'fp32' else 'int8'}" for codec in CODECS]
+        wires += ["e3m0 e3m0", "e3m0 int8 error_feedback=uplink", "e3m0 int8 rounding=stochastic"]
+        return self.variants(row("eager, lambda: 1"), *self.grid.settings[0], wire=wires)
 
+    def seeds_of(self, cell):
+        return [dataclasses.replace(cell, seed=seed) for seed in self.grid.seeds]
 
-def variants(entry, workers, iid, results, **choices):
-    """The chosen cell of a row with one field replaced by each of its values; none until it is known."""
-    best = chosen(entry, workers, iid, results)
-    ((field, values),) = choices.items()
-    return [dataclasses.replace(best, **{field: value}) for value in values] if best else []
+    def best_two(self, cells):
+        done = [cell for cell in cells if self.results.loss(cell) is not None]
+        return sorted(done, key=self.results.loss)[:2] if len(done) == len(cells) else []
 
-
-def lambda_cells(workers, iid, results):
-    lookaheads = [f"{weight} {momentum}" for momentum in MOMENTA for weight in LAMBDAS]
-    return variants(row("eager, lambda: 1"), workers, iid, results, lookahead=lookaheads)
-
-
-def codec_cells(results):
-    wires = [f"{codec} {'fp32' if codec == 'fp32' else 'int8'}" for codec in CODECS]
-    wires += ["e3m0 e3m0", "e3m0 int8 error_feedback=uplink", "e3m0 int8 rounding=stochastic"]
-    return variants(row("eager, lambda: 1"), 2, True, results, wire=wires)
-
-
-def seeds_of(cell):
-    return [dataclasses.replace(cell, seed=seed) for seed in SEEDS]
-
-
-def best_two(cells, results):
-    done = [cell for cell in cells if results.loss(cell) is not None]
-    return sorted(done, key=results.loss)[:2] if len(done) == len(cells) else []
-
-
-def plan(results):
-    """All cells that can be named now, the most telling first, each once."""
-    cells = []
-    first = [row(label) for label in FIRST_METHODS]
-    others = [entry for entry in METHODS if entry not in first]
-
-    def methods(entries, workers, iid):
+    def method_cells(self, entries, workers, iid):
+        cells = []
         for entry in entries:
-            cells.extend(rate_cells(entry, workers, iid))
+            cells += self.rate_cells(entry, workers, iid)
         for entry in entries:
-            cells.extend(variants(entry, workers, iid, results, seed=SEEDS))
+            cells += self.variants(entry, workers, iid, seed=self.grid.seeds)
+        return cells
 
-    for workers, iid in SETTINGS:
-        for label in ("diloco", "eager, lambda: 1"):
-            cells.extend(rate_cells(row(label), workers, iid))
-        cells.extend(lambda_cells(workers, iid, results))
-        methods(first, workers, iid)
-    for workers, iid in SETTINGS:
-        methods(others, workers, iid)
-    for entry in first:
-        cells.extend(variants(entry, 2, True, results, inner_steps=INNER_STEPS))
-    cells.extend(codec_cells(results))
-    for workers, iid in SETTINGS:
-        for best in best_two(lambda_cells(workers, iid, results), results):
-            cells.extend(seeds_of(best))
-    for workers, iid in OTHER_SETTINGS:
-        cells.extend(variants(row("diloco"), workers, iid, results, seed=SEEDS[:1]))
-        cells.extend(lambda_cells(workers, iid, results))
-    return list(dict.fromkeys(cells))
-
-
-def quick_plan(results):
-    """Minutes: whether everything works, not which method is better."""
-    cells = [Cell(method, steps=60, inner_steps=10) for method in ("diloco", "delayed", "streaming")]
-    cells += [Cell("eager", steps=60, inner_steps=10, lookahead=lookahead) for lookahead in (PUBLISHED, FULL)]
-    return cells
+    def cells(self):
+        """All cells that can be named now, the most telling first, each once."""
+        first = [row(label) for label in FIRST_METHODS]
+        others = [entry for entry in METHODS if entry not in first]
+        cells = []
+        for workers, iid in self.grid.settings:
+            for label in ("diloco", "eager, lambda: 1"):
+                cells += self.rate_cells(row(label), workers, iid)
+            cells += self.lambda_cells(workers, iid)
+            cells += self.method_cells(first, workers, iid)
+        for workers, iid in self.grid.settings:
+            cells += self.method_cells(others, workers, iid)
+        for entry in first:
+            cells += self.inner_step_cells(entry)
+        cells += self.codec_cells()
+        for workers, iid in self.grid.settings:
+            for best in self.best_two(self.lambda_cells(workers, iid)):
+                cells += self.seeds_of(best)
+        for workers, iid in self.grid.other_settings:
+            cells += self.variants(row("diloco"), workers, iid, seed=self.grid.seeds[:1])
+            cells += self.lambda_cells(workers, iid)
+        return list(dict.fromkeys(cells))

@@ -14,11 +14,11 @@ A byte-level transformer ({layers} layers, width {width}, {heads} heads, sequenc
 Bible as `bible-kjv` prints it, 4.2 MB; the last 5 % are held out for all. Every worker takes {steps} inner steps of
 {batch} sequences, {tokens} tokens, less than the text has in all settings together; AdamW at {inner_rate:g}, warm-up
 and cosine. `same text`: all workers sample from the whole text, in orders of their own. `text apart`: it is cut into
-as many parts, one after the other, as there are workers. Codecs are the defaults, e3m0 up and int8 down, H is 30 and
+as many parts, one after the other, as there are workers. Codecs are the defaults, e3m0 up and int8 down, H is {h} and
 everything else the default but where a table says so.
 
 A loss is the held-out loss of the last consensus, nats a byte, the same {evaluated} bytes for all. Where there are
-three seeds (1, 2, 3: initial parameters and data order) it is their mean, and ± half the distance between the largest
+several seeds (initial parameters and data order) it is their mean, and ± half the distance between the largest
 and the smallest. Cells are trained by `diloco-worker simulate`, whose consensus is the service's bit for bit.
 """
 
@@ -31,17 +31,17 @@ def number(value):
     return "-" if value is None else "diverged" if math.isinf(value) else f"{value:.3f}"
 
 
-def over_seeds(results, found):
+def over_seeds(plan, found):
     """Mean, half the range and count of the losses over seeds that are done; None without any."""
-    losses = [results.loss(cell) for cell in quality.seeds_of(found)] if found else []
+    losses = [plan.results.loss(cell) for cell in plan.seeds_of(found)] if found else []
     losses = [loss for loss in losses if loss is not None]
     if not losses:
         return None
     return sum(losses) / len(losses), (max(losses) - min(losses)) / 2, len(losses)
 
 
-def with_spread(results, found):
-    summary = over_seeds(results, found)
+def with_spread(plan, found):
+    summary = over_seeds(plan, found)
     if summary is None:
         return "-"
     mean, spread, count = summary
@@ -53,29 +53,29 @@ def table(head, rows):
     return "\n".join(lines + ["| " + " | ".join(cells) + " |" for cells in rows]) + "\n"
 
 
-def distance(results, found):
+def distance(plan, found):
     """Between replicas, after the first third of the versions and at the end."""
-    result = results.get(found) if found else None
+    result = plan.results.get(found) if found else None
     if result is None:
         return "-"
     curve = result["curve"]
     return " -> ".join(f"{100 * line['replica_distance']:.2f} %" for line in (curve[len(curve) // 3 - 1], curve[-1]))
 
 
-def methods_section(results):
+def methods_section(plan):
     out = ["## Methods", ""]
-    for workers, iid in quality.SETTINGS:
+    for workers, iid in plan.grid.settings:
         rows = []
-        diloco = over_seeds(results, quality.chosen(quality.row("diloco"), workers, iid, results))
+        diloco = over_seeds(plan, plan.chosen(quality.row("diloco"), workers, iid))
         for entry in quality.METHODS:
-            best = quality.chosen(entry, workers, iid, results)
-            mine = over_seeds(results, best)
+            best = plan.chosen(entry, workers, iid)
+            mine = over_seeds(plan, best)
             gap = f"{mine[0] - diloco[0]:+.3f}" if mine and diloco else "-"
-            tried = [f"{cell.rate:g}: {number(results.loss(cell))}" for cell in quality.rate_cells(entry, workers, iid)]
+            tried = [f"{cell.rate:g}: {number(plan.results.loss(cell))}" for cell in plan.rate_cells(entry, workers, iid)]
             rate = f"{best.rate:g}" if best else "-"
             seeds = str(mine[2]) if mine else "-"
             rows.append(
-                [entry[0], with_spread(results, best), gap, seeds, rate, ", ".join(tried), distance(results, best)]
+                [entry[0], with_spread(plan, best), gap, seeds, rate, ", ".join(tried), distance(plan, best)]
             )
         out += [f"### {setting(workers, iid)}", ""]
         head = ["method", "loss", "to diloco", "seeds", "rate", "rates tried, seed 1", "replicas apart"]
@@ -89,65 +89,65 @@ def methods_section(results):
     return out
 
 
-def lambda_section(results):
+def lambda_section(plan):
     out = ["## Look-ahead: lambda and momentum (`eager`)", ""]
-    for workers, iid in (*quality.SETTINGS, *quality.OTHER_SETTINGS):
-        found = {cell.lookahead: cell for cell in quality.lambda_cells(workers, iid, results)}
+    for workers, iid in (*plan.grid.settings, *plan.grid.other_settings):
+        found = {cell.lookahead: cell for cell in plan.lambda_cells(workers, iid)}
         rows = []
         for momentum in quality.MOMENTA:
-            values = [with_spread(results, found.get(f"{weight} {momentum}")) for weight in quality.LAMBDAS]
+            values = [with_spread(plan, found.get(f"{weight} {momentum}")) for weight in plan.grid.lambdas]
             rows.append([f"momentum {momentum}", *values])
-        diloco = with_spread(results, quality.chosen(quality.row("diloco"), workers, iid, results))
+        diloco = with_spread(plan, plan.chosen(quality.row("diloco"), workers, iid))
         rate = f"{next(iter(found.values())).rate:g}" if found else "-"
         out += [f"### {setting(workers, iid)}", "", f"Outer rate {rate}; blocking `diloco`: {diloco}.", ""]
-        head = [f"share, 1/{workers}" if weight == "share" else weight for weight in quality.LAMBDAS]
+        head = [f"share, 1/{workers}" if weight == "share" else weight for weight in plan.grid.lambdas]
         out += [table(["lambda", *head], rows)]
     return out
 
 
-def inner_steps_section(results):
+def inner_steps_section(plan):
     rows = []
     for entry in quality.METHODS:
-        cells = quality.variants(entry, 2, True, results, inner_steps=quality.INNER_STEPS)
+        cells = plan.inner_step_cells(entry)
         if entry[0] in quality.FIRST_METHODS:
-            values = [number(results.loss(cell)) for cell in cells] or ["-"] * len(quality.INNER_STEPS)
+            values = [number(plan.results.loss(cell)) for cell in cells] or ["-"] * len(plan.grid.swept_inner_steps)
             rows.append([entry[0], *values])
-    head = ["H", *(str(h) for h in quality.INNER_STEPS)]
-    note = f"{setting(2, True)}, seed 1, each at its rate from the table of methods (found at H = 30)."
+    head = ["H", *(str(h) for h in plan.grid.swept_inner_steps)]
+    note = f"{setting(*plan.grid.settings[0])}, seed 1, each at its rate from the table of methods (found at H = {plan.grid.inner_steps})."
     return ["## Inner steps", "", note, "", table(head, rows), "![Loss against H](loss_against_h.svg)", ""]
 
 
-def codec_section(results):
-    cells = quality.codec_cells(results)
-    exact = results.loss(cells[0]) if cells else None
+def codec_section(plan):
+    cells = plan.codec_cells()
+    exact = plan.results.loss(cells[0]) if cells else None
     rows = []
     for cell in cells:
-        loss = results.loss(cell)
+        loss = plan.results.loss(cell)
         gap = "-" if loss is None or exact is None else f"{loss - exact:+.3f}"
         uplink, downlink, *more = cell.wire.split()
         rows.append([uplink, downlink, ", ".join(more) or "", number(loss), gap])
-    spread = over_seeds(results, quality.chosen(quality.row("eager, lambda: 1"), 2, True, results))
-    note = f"`eager`, lambda 1, {setting(2, True)}, seed 1."
+    spread = over_seeds(plan, plan.chosen(quality.row("eager, lambda: 1"), *plan.grid.settings[0]))
+    note = f"`eager`, lambda 1, {setting(*plan.grid.settings[0])}, seed 1."
     if spread and spread[2] > 1:
         note += f" The seeds' spread of the default is ± {spread[1]:.3f}."
     return ["## Codecs", "", note, "", table(["up", "down", "", "loss", "to fp32"], rows)]
 
 
-def workers_section(results):
+def workers_section(plan):
     rows = []
-    for workers, iid in sorted((*quality.SETTINGS, *quality.OTHER_SETTINGS), key=lambda key: (not key[1], key[0])):
-        found = quality.lambda_cells(workers, iid, results)
-        done = [cell for cell in found if results.loss(cell) is not None]
-        best = min(done, key=results.loss) if done else None
+    for workers, iid in sorted((*plan.grid.settings, *plan.grid.other_settings), key=lambda key: (not key[1], key[0])):
+        found = plan.lambda_cells(workers, iid)
+        done = [cell for cell in found if plan.results.loss(cell) is not None]
+        best = min(done, key=plan.results.loss) if done else None
         named = [cell for look in (quality.PUBLISHED, quality.FULL) for cell in found if cell.lookahead == look]
-        diloco = quality.chosen(quality.row("diloco"), workers, iid, results)
-        losses = [number(results.loss(cell)) if cell else "-" for cell in (diloco, *(named or (None, None)))]
-        complete = f"{best.lookahead}: {number(results.loss(best))}" if best else "-"
+        diloco = plan.chosen(quality.row("diloco"), workers, iid)
+        losses = [number(plan.results.loss(cell)) if cell else "-" for cell in (diloco, *(named or (None, None)))]
+        complete = f"{best.lookahead}: {number(plan.results.loss(best))}" if best else "-"
         if best and len(done) < len(found):
             complete += f" (of {len(done)} tried)"
         rows.append([setting(workers, iid), *losses, complete])
     head = ["", "diloco", "eager as published", "eager, lambda 1", "best look-ahead"]
-    note = f"Seed 1, {quality.STEPS} inner steps each, so more workers train on more tokens."
+    note = f"Seed 1, {plan.grid.steps} inner steps each, so more workers train on more tokens."
     return ["## Workers", "", note, "", table(head, rows)]
 
 
@@ -155,40 +155,42 @@ def plot_name(kind, workers, iid):
     return f"loss_against_{kind}_m{workers}_{'iid' if iid else 'apart'}.svg"
 
 
-def mean_curve(results, found):
+def mean_curve(plan, found):
     """(tokens, loss) over the seeds that are done, from where the loss is worth looking at."""
-    done = [results.get(cell) for cell in quality.seeds_of(found)] if found else []
+    done = [plan.results.get(cell) for cell in plan.seeds_of(found)] if found else []
     curves = [result["curve"] for result in done if result and all(line["loss"] for line in result["curve"])]
     points = [(lines[0]["tokens"], sum(line["loss"] for line in lines) / len(lines)) for lines in zip(*curves)]
     return points[len(points) // 5 :]
 
 
-def write_plots(folder, results):
-    for workers, iid in quality.SETTINGS:
+def write_plots(folder, plan):
+    for workers, iid in plan.grid.settings:
         series = [
-            (entry[0], mean_curve(results, quality.chosen(entry, workers, iid, results))) for entry in quality.METHODS
+            (entry[0], mean_curve(plan, plan.chosen(entry, workers, iid))) for entry in quality.METHODS
         ]
         chart = svg.chart(f"Held-out loss, {setting(workers, iid)}", "tokens", "nats a byte", series)
         (folder / plot_name("tokens", workers, iid)).write_text(chart)
     series = []
     for entry in quality.METHODS:
-        cells = quality.variants(entry, 2, True, results, inner_steps=quality.INNER_STEPS)
-        points = [(cell.inner_steps, results.loss(cell)) for cell in cells if results.loss(cell) is not None]
+        cells = plan.inner_step_cells(entry)
+        points = [(cell.inner_steps, plan.results.loss(cell)) for cell in cells if plan.results.loss(cell) is not None]
         if entry[0] in quality.FIRST_METHODS:
             series.append((entry[0], [point for point in points if math.isfinite(point[1])]))
-    chart = svg.chart(f"Held-out loss, {setting(2, True)}", "inner steps H", "nats a byte", series, x_log=True)
+    chart = svg.chart(f"Held-out loss, {setting(*plan.grid.settings[0])}", "inner steps H", "nats a byte", series, x_log=True)
     (folder / "loss_against_h.svg").write_text(chart)
 
 
-def write(folder, results, planned):
-    done = [cell for cell in planned if results.get(cell)]
-    seconds = sum(results.get(cell)["seconds"] for cell in done)
+def write(folder, plan):
+    planned = plan.cells()
+    done = [cell for cell in planned if plan.results.get(cell)]
+    seconds = sum(plan.results.get(cell)["seconds"] for cell in done)
     model = quality.MODEL
     about = ABOUT.format(
         **model,
-        steps=quality.STEPS,
+        steps=plan.grid.steps,
+        h=plan.grid.inner_steps,
         batch=quality.BATCH,
-        tokens=quality.STEPS * quality.BATCH * model["sequence"],
+        tokens=plan.grid.steps * quality.BATCH * model["sequence"],
         inner_rate=quality.INNER_RATE,
         evaluated=quality.EVALUATED * model["sequence"],
     )
@@ -200,6 +202,6 @@ def write(folder, results, planned):
     sections = (methods_section, lambda_section, inner_steps_section, codec_section, workers_section)
     text = [about, *state]
     for section in sections:
-        text += section(results)
+        text += section(plan)
     (folder / "RESULTS.md").write_text("\n".join(text).rstrip() + "\n")
-    write_plots(folder, results)
+    write_plots(folder, plan)

@@ -104,20 +104,20 @@ def cpu_seconds():
     return usage.children_user + usage.children_system
 
 
-def run(args, results, plan):
+def run(args, plan):
     """Trains what is not done, the most telling first, for as long as the budget allows. Returns what failed."""
     deadline = time.monotonic() + 60 * args.budget_minutes
     failed = {}
     wall_per_cpu = 1.0  # Other programs may use the machine too.
 
     def pending():
-        return [cell for cell in plan(results) if results.get(cell) is None and cell not in failed]
+        return [cell for cell in plan.cells() if plan.results.get(cell) is None and cell not in failed]
 
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         running = {}
         while True:
             for cell in pending():
-                wanted = cell.cost * results.seconds_per_step() * wall_per_cpu
+                wanted = cell.cost * plan.results.seconds_per_step() * wall_per_cpu
                 fits = time.monotonic() + wanted <= deadline
                 if len(running) < args.jobs and cell not in running.values() and fits:
                     running[pool.submit(timed, args, cell)] = cell
@@ -133,7 +133,7 @@ def run(args, results, plan):
                     print(f"{cell.name}: {error}", file=sys.stderr, flush=True)
                     continue
                 wall_per_cpu = max(1.0, wall / result["seconds"])
-                results.put(cell, result)
+                plan.results.put(cell, result)
                 loss = result["curve"][-1]["loss"]
                 print(f"{cell.name}: loss {loss} ({wall:.0f} s, {len(pending())} to go)", flush=True)
 
@@ -158,11 +158,11 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=HERE, help="folder of results/, RESULTS.md and the plots")
     args = parser.parse_args()
     args.scratch = args.text
-    plan = quality.quick_plan if args.quick else quality.plan
-    results = Results(args.out / "results")
+    grid = quality.QUICK_GRID if args.quick else quality.FULL_GRID
+    plan = quality.Plan(grid, Results(args.out / "results"))
     cut_parts(args.text)
-    failed = {} if args.report else run(args, results, plan)
-    report.write(args.out, results, plan(results))
+    failed = {} if args.report else run(args, plan)
+    report.write(args.out, plan)
     return 1 if failed else 0
 
 

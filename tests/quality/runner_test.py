@@ -27,6 +27,11 @@ class RunnerTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.results = runner.Results(self.folder / "results")
+        self.plan = cells.Plan(cells.FULL_GRID, self.results)
+
+    def listed(self, planned):
+        """A plan of these cells."""
+        return types.SimpleNamespace(cells=lambda: planned, results=self.results)
 
     def finish(self, planned, loss=2.0):
         for cell in planned:
@@ -34,40 +39,40 @@ class RunnerTest(unittest.TestCase):
                 self.results.put(cell, result(cell, loss))
 
     def test_names_are_those_of_files_and_distinct(self):
-        rows = [cell for entry in cells.METHODS for cell in cells.rate_cells(entry, 2, True)]
+        rows = [cell for entry in cells.METHODS for cell in self.plan.rate_cells(entry, 2, True)]
         for cell in rows:
             self.results.put(cell, result(cell, 2.0))
-        planned = cells.plan(self.results)
+        planned = self.plan.cells()
         names = [cell.name for cell in planned]
         self.assertEqual(len(names), len(set(names)))
         self.assertTrue(all("/" not in name and " " not in name for name in names))
 
     def test_tokens_are_equal_whatever_the_method(self):
-        for planned in (cells.plan(self.results), cells.quick_plan(self.results)):
+        for planned in (self.plan.cells(), cells.Plan(cells.QUICK_GRID, self.results).cells()):
             for cell in planned:
                 config = json.loads(cell.config())
                 self.assertEqual(config["run"]["rounds"] * config.get("inner_steps", 1), cell.steps)
 
     def test_a_rate_is_chosen_once_all_are_tried(self):
         entry = cells.row("diloco")
-        first, second, third = cells.rate_cells(entry, 4, False)
+        first, second, third = self.plan.rate_cells(entry, 4, False)
         self.results.put(first, result(first, 2.0))
         self.results.put(second, result(second, 1.5))
-        self.assertIsNone(cells.chosen(entry, 4, False, self.results))
+        self.assertIsNone(self.plan.chosen(entry, 4, False))
         self.results.put(third, result(third, None))  # Diverged.
-        self.assertEqual(cells.chosen(entry, 4, False, self.results), second)
+        self.assertEqual(self.plan.chosen(entry, 4, False), second)
         # More workers with text of their own take the rate from there.
-        self.assertEqual(cells.chosen(entry, 8, False, self.results).rate, second.rate)
-        self.assertIsNone(cells.chosen(entry, 8, True, self.results))
+        self.assertEqual(self.plan.chosen(entry, 8, False).rate, second.rate)
+        self.assertIsNone(self.plan.chosen(entry, 8, True))
 
     def test_the_plan_grows_with_what_is_known_and_ends(self):
         sizes = []
-        while any(self.results.get(cell) is None for cell in cells.plan(self.results)):
-            self.finish(cells.plan(self.results))
-            sizes.append(len(cells.plan(self.results)))
+        while any(self.results.get(cell) is None for cell in self.plan.cells()):
+            self.finish(self.plan.cells())
+            sizes.append(len(self.plan.cells()))
             self.assertLess(len(sizes), 10)
         self.assertEqual(sizes, sorted(sizes))
-        planned = cells.plan(self.results)
+        planned = self.plan.cells()
         for workers in (2, 4, 8):
             for iid in (True, False):
                 swept = {cell.lookahead for cell in planned if (cell.workers, cell.iid) == (workers, iid)}
@@ -92,13 +97,13 @@ class RunnerTest(unittest.TestCase):
             return 1.0, result(cell, 2.0, seconds=1.0)
 
         arguments = types.SimpleNamespace(budget_minutes=0.0, jobs=1)
-        plan = lambda results: [Cell("diloco", seed=seed) for seed in (3, 1, 2)]
+        plan = self.listed([Cell("diloco", seed=seed) for seed in (3, 1, 2)])
         original, runner.timed = runner.timed, timed
         self.addCleanup(setattr, runner, "timed", original)
-        self.assertEqual(runner.run(arguments, self.results, plan), {})
+        self.assertEqual(runner.run(arguments, plan), {})
         self.assertEqual(trained, [])
         arguments.budget_minutes = 60.0
-        runner.run(arguments, self.results, plan)
+        runner.run(arguments, plan)
         self.assertEqual([cell.seed for cell in trained], [3, 1, 2])
 
     def test_a_cell_that_fails_is_named_and_does_not_stop_the_rest(self):
@@ -110,19 +115,19 @@ class RunnerTest(unittest.TestCase):
         original, runner.timed = runner.timed, timed
         self.addCleanup(setattr, runner, "timed", original)
         arguments = types.SimpleNamespace(budget_minutes=60.0, jobs=2)
-        failed = runner.run(arguments, self.results, lambda results: [Cell("diloco", seed=seed) for seed in (1, 2)])
+        failed = runner.run(arguments, self.listed([Cell("diloco", seed=seed) for seed in (1, 2)]))
         self.assertEqual(failed, {Cell("diloco", seed=1): "no such method"})
         self.assertEqual(self.results.loss(Cell("diloco", seed=2)), 2.0)
 
     def test_the_report_says_what_is_there_and_what_is_not(self):
-        report.write(self.folder, self.results, cells.plan(self.results))
+        report.write(self.folder, self.plan)
         self.assertIn("0 of the", (self.folder / "RESULTS.md").read_text())
-        for number, cell in enumerate(cells.rate_cells(cells.row("diloco"), 2, True)):
+        for number, cell in enumerate(self.plan.rate_cells(cells.row("diloco"), 2, True)):
             self.results.put(cell, result(cell, 2.0 + number))
         for seed, loss in ((2, 2.25), (3, 2.5)):
             best = Cell("diloco", rate=0.2, seed=seed)
             self.results.put(best, result(best, loss))
-        report.write(self.folder, self.results, cells.plan(self.results))
+        report.write(self.folder, self.plan)
         text = (self.folder / "RESULTS.md").read_text()
         self.assertIn("| diloco | 2.250 ± 0.250 | +0.000 | 3 | 0.2 | 0.2: 2.000, 0.4: 3.000, 0.7: 4.000 |", text)
         self.assertIn("| delayed | - | - |", text)
