@@ -18,16 +18,9 @@ namespace {
 constexpr double kSecondsPerDay = 86'400;
 
 // Gradients after every step, in one fragment; they need more bits than outer gradients.
-constexpr Method kDataParallel = {.name = "data-parallel",
-                                  .anchor = Anchor::kConsensus,
-                                  .after = AfterBoundary::kConsensus,
-                                  .overlap = Overlap::kNone,
-                                  .default_max_late = 0};
-
-bool EveryStep(const Method& method) { return method.name == kDataParallel.name; }
+bool EveryStep(const Method& method) { return method.payload == Payload::kGradient; }
 
 absl::StatusOr<Method> MethodNamed(const std::string& name) {
-  if (name == kDataParallel.name) return kDataParallel;
   if (const Method* method = FindMethod(name); method != nullptr) return *method;
   return absl::InvalidArgumentError(
       absl::StrFormat("method \"%s\" is not known; use one of %s", name, absl::StrJoin(PlanMethodNames(), ", ")));
@@ -101,7 +94,7 @@ std::optional<double> NeededLink(const StarRun& run, double target, double at_le
 }  // namespace
 
 std::vector<std::string> PlanMethodNames() {
-  std::vector<std::string> names = {std::string(kDataParallel.name)};
+  std::vector<std::string> names;
   for (const Method& method : Methods()) names.emplace_back(method.name);
   return names;
 }

@@ -50,7 +50,7 @@ struct PlanChoice {
   const Codec* downlink = nullptr;  // Default: bf16 for `data-parallel`, else int8.
 };
 
-// data-parallel and the methods of common/outer/method.h.
+// The methods of common/outer/method.h.
 std::vector<std::string> PlanMethodNames();
 
 // Utilizations that PlanFor finds the link for.

@@ -133,7 +133,7 @@ TEST(PlanTest, TheHeadlinesSteadyBound) {
 
 TEST(PlanTest, RefusesWhatNoMethodIs) {
   EXPECT_THAT(std::string(PlanFor(kModel, Network(1, 1), {.method = "lazy"}).status().message()),
-              HasSubstr("method \"lazy\" is not known; use one of data-parallel, eager"));
+              HasSubstr("method \"lazy\" is not known; use one of eager, delayed"));
   const absl::Status status =
       PlanFor(kModel, Network(1, 1), {.method = "streaming", .inner_steps = 5, .overlap_steps = 5}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
