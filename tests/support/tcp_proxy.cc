@@ -22,6 +22,9 @@ namespace {
 
 constexpr size_t kBufferBytes = 64 << 10;
 constexpr int kRatePollMilliseconds = 5;
+// Bytes that a limited link may make up for, in seconds at its rate: when this thread ran late, and when nothing came.
+constexpr double kLateSeconds = 0.1;
+constexpr double kIdleSeconds = 1e-3 * kRatePollMilliseconds;
 
 sockaddr_in Loopback(int port) {
   sockaddr_in address{};
@@ -192,7 +195,7 @@ bool TcpProxy::Forward(Pipe& pipe) {
   const auto now = std::chrono::steady_clock::now();
   const double seconds = std::chrono::duration<double>(now - pipe.refilled).count();
   pipe.refilled = now;
-  pipe.tokens = std::min(pipe.tokens + seconds * static_cast<double>(rate), static_cast<double>(rate) / 10);
+  pipe.tokens = std::min(pipe.tokens + seconds * static_cast<double>(rate), static_cast<double>(rate) * kLateSeconds);
   if (pipe.buffered.empty() && !pipe.ended) {
     const uint64_t allowance = Allowance(pipe);
     if (allowance > 0) {
@@ -205,6 +208,8 @@ bool TcpProxy::Forward(Pipe& pipe) {
         pipe.tokens -= static_cast<double>(bytes);
         if (pipe.counter != nullptr) *pipe.counter += bytes;
         TakeGrant(pipe, bytes);
+      } else {
+        pipe.tokens = std::min(pipe.tokens, static_cast<double>(rate) * kIdleSeconds);
       }
     }
   }

@@ -39,7 +39,8 @@ class TcpProxy {
   uint64_t granted() const;
   // No grants needed any more.
   void Open();
-  // Bulk bytes a second, both directions apart, as a token bucket of a tenth of a second. 0: no limit.
+  // Bulk bytes a second, both directions apart. 0: no limit. Up to a tenth of a second of a busy link is made up for
+  // when this program's thread runs late; an idle link saves nothing.
   void SetRate(uint64_t bytes_per_second);
   // Closes every connection; new ones are accepted.
   void Reset();
