@@ -109,7 +109,7 @@ void TrainingLoop::HandOver(FragmentStop* stop, bool finite, float lambda) {
   const int64_t round = stop->stop.round;
   if (!stop->stop.takes) return;
   if (finite) {
-    parts_.post(OuterGradientTaken{stop->fragment, round, std::move(stop->outer_gradient), lambda});
+    parts_.post(OuterGradientTaken{stop->fragment, round, std::move(stop->outer_gradient), lambda, stop->weight});
     return;
   }
   spdlog::warn("event=outer_gradient_not_finite fragment={} round={}", stop->fragment, round);

@@ -23,6 +23,7 @@ std::vector<float> Scaled(float factor, absl::Span<const float> values) {
 
 FragmentOuter::FragmentOuter(const Options& options, Consensus consensus)
     : options_(options), next_scalars_(options.next_scalars), consensus_(std::move(consensus)) {
+  if (options_.weights == Weights::kUniform) own_weight_ = 1;
   DILOCO_CHECK(options_.method != nullptr);
   DILOCO_CHECK(ValidateStepScalars(next_scalars_).ok());
   DILOCO_CHECK(consensus_.optimizer().linear || !OwnMomentum());
@@ -38,7 +39,11 @@ bool FragmentOuter::OwnMomentum() const {
 float FragmentOuter::Lambda() const {
   if (options_.method->after == AfterBoundary::kPrivateLookahead) return static_cast<float>(options_.blend.alpha);
   if (options_.lookahead.lambda.has_value()) return static_cast<float>(*options_.lookahead.lambda);
-  return static_cast<float>(options_.own_weight / next_scalars_.participating_weight);
+  return static_cast<float>(Share());
+}
+
+double FragmentOuter::Share() const {
+  return own_weight_.has_value() ? *own_weight_ / next_scalars_.participating_weight : 1.0 / options_.workers;
 }
 
 void FragmentOuter::Staged::LookAhead(absl::Span<const float> outer_gradient, absl::Span<float> out) const {
@@ -125,6 +130,7 @@ absl::Status FragmentOuter::Apply(const StepScalars& scalars, absl::Span<const f
     });
     if (own == unsettled_.end()) continue;
     if (settlement.merged) {
+      own_weight_ = settlement.weight;
       for (size_t i = 0; i < merged.size(); ++i) merged[i] = merged[i] + own->lambda * own->decoded[i];
     }
     unsettled_.erase(own);

@@ -43,6 +43,7 @@ struct OwnSettlement {
   int64_t round = 0;
   Digest digest;
   bool merged = false;  // False: dropped; it leaves the list and adds nothing.
+  double weight = 0;    // In the average, > 0 if merged.
 };
 
 class FragmentOuter {
@@ -51,8 +52,9 @@ class FragmentOuter {
     const Method* method = nullptr;
     LookaheadSection lookahead;
     BlendSection blend;
-    StepScalars next_scalars;  // Expected of the next outer step, until a global delta brings newer ones.
-    double own_weight = 1;     // Of this worker's contributions, for the share.
+    StepScalars next_scalars;             // Expected of the next outer step, until a global delta brings newer ones.
+    Weights weights = Weights::kUniform;  // outer.weights.
+    int workers = 1;                      // run.workers.
   };
 
   // A method that looks ahead has a linear outer optimizer or shared momentum: ParseRunConfig sees to it.
@@ -91,6 +93,7 @@ class FragmentOuter {
 
  private:
   bool OwnMomentum() const;
+  double Share() const;
   float Lambda() const;
   std::vector<float> OwnMomentumBase() const;
   void StageSharedMomentum(Staged* staged) const;
@@ -99,7 +102,9 @@ class FragmentOuter {
   StepScalars next_scalars_;  // Expected of the next outer step.
   Consensus consensus_;
   std::optional<Consensus> private_;  // (s, b) of `blend`.
-  std::vector<float> own_momentum_;   // l, [n]; empty unless it is needed.
+  // Of own contributions: 1, or as the newest one that was merged; the share is 1 / workers before.
+  std::optional<double> own_weight_;
+  std::vector<float> own_momentum_;  // l, [n]; empty unless it is needed.
   std::deque<OwnContribution> unsettled_;
 };
 

@@ -23,7 +23,8 @@ Replica::Replica(const RunConfig* config, const Layout* layout, Trainer* trainer
       trainer_(trainer),
       method_(*FindMethod(config->method)),
       schedule_(*config, layout->fragment_count()),
-      next_(static_cast<size_t>(layout->fragment_count())) {}
+      next_(static_cast<size_t>(layout->fragment_count())),
+      weighed_(static_cast<size_t>(layout->fragment_count()), 0) {}
 
 absl::Status Replica::Begin(int64_t first_round, std::vector<float> parameters) {
   DILOCO_CHECK(static_cast<int64_t>(parameters.size()) == layout_.element_count());
@@ -50,6 +51,7 @@ absl::StatusOr<StepReport> Replica::Step() {
     DILOCO_ASSIGN_OR_RETURN(report, trainer_->Step(step_));
   }
   ++step_;
+  tokens_ += report.tokens;
   return report;
 }
 
@@ -72,6 +74,7 @@ absl::StatusOr<bool> Replica::TakeOuterGradients(std::vector<FragmentStop>* stop
     const absl::Span<float> theta = Part(&theta_, range);
     DILOCO_RETURN_IF_ERROR(trainer_->ReadParameters(range.offset, theta));
     if (!each.stop.takes) continue;
+    each.weight = TakeWeight(each.fragment);
     if (method_.payload == Payload::kGradient) {
       each.outer_gradient = std::exchange(gradient_, {});
       finite = AllFinite(each.outer_gradient) && finite;
@@ -88,7 +91,14 @@ absl::Status Replica::Heal() {
   theta_ = anchor_;
   DILOCO_RETURN_IF_ERROR(trainer_->WriteParameters(0, theta_));
   trainer_->ResetInnerOptimizer();
+  std::fill(weighed_.begin(), weighed_.end(), tokens_);
   return absl::OkStatus();
+}
+
+double Replica::TakeWeight(int fragment) {
+  const uint64_t fresh = tokens_ - std::exchange(weighed_[static_cast<size_t>(fragment)], tokens_);
+  // A weight is positive, also of a trainer that counts no tokens.
+  return config_.outer.weights == Weights::kByTokens ? static_cast<double>(std::max<uint64_t>(1, fresh)) : 1;
 }
 
 absl::Status Replica::SetTheta(const FragmentStop& stop, const FragmentOuter::Staged& staged, bool finite) {

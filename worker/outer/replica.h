@@ -25,6 +25,7 @@ struct FragmentStop {
   int fragment = 0;
   Stop stop;
   std::vector<float> outer_gradient;  // Of a stop that takes it, or what its method has in its place, [n].
+  double weight = 1;                  // Of that in the average, > 0 (outer.weights).
 };
 
 // For the training thread.
@@ -64,6 +65,8 @@ class Replica {
  private:
   const FragmentRange& Range(int fragment) const { return layout_.fragments()[static_cast<size_t>(fragment)]; }
   absl::Status Heal();
+  // Of what the fragment contributes now.
+  double TakeWeight(int fragment);
 
   const RunConfig& config_;
   const Layout& layout_;
@@ -76,7 +79,9 @@ class Replica {
   std::vector<std::optional<Stop>> next_;  // By fragment; nullopt: the run is over for it.
   std::vector<float> anchor_;              // What the next outer gradients are measured from, the flat vector.
   std::vector<float> theta_;
-  std::vector<float> gradient_;  // Of the newest step, where that is the payload.
+  std::vector<float> gradient_;    // Of the newest step, where that is the payload.
+  uint64_t tokens_ = 0;            // Trained on.
+  std::vector<uint64_t> weighed_;  // By fragment: those that no later contribution counts.
 };
 
 }  // namespace diloco

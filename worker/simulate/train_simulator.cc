@@ -21,11 +21,6 @@
 namespace diloco {
 namespace {
 
-// Of every contribution.
-constexpr double kWeight = 1;
-
-double TotalWeight(const RunConfig& config) { return kWeight * config.run.workers; }
-
 double SquaredNorm(absl::Span<const float> values) {
   double sum = 0;
   for (const float value : values) sum += static_cast<double>(value) * static_cast<double>(value);
@@ -49,8 +44,7 @@ class TrainSimulator::Worker {
                 .codec = FindCodec(config->wire.uplink),
                 .rounding = {.stochastic = config->wire.stochastic_rounding, .seed = config->run.seed, .sender = id_},
                 .error_feedback = config->wire.uplink_feedback(),
-                .chunk_bytes = kMaxChunkBytes,
-                .weight = kWeight}) {}
+                .chunk_bytes = kMaxChunkBytes}) {}
 
   absl::Status Begin(const std::vector<float>& parameters) {
     for (int f = 0; f < layout_.fragment_count(); ++f) {
@@ -60,8 +54,9 @@ class TrainSimulator::Worker {
           FragmentOuter::Options{.method = FindMethod(config_.method),
                                  .lookahead = config_.lookahead,
                                  .blend = config_.blend,
-                                 .next_scalars = ComputeStepScalars(config_, 0, 0, TotalWeight(config_)),
-                                 .own_weight = kWeight},
+                                 .next_scalars = ComputeStepScalars(config_, 0, 0, config_.run.workers),
+                                 .weights = config_.outer.weights,
+                                 .workers = config_.run.workers},
           Consensus(FindOuterOptimizer(config_.outer.optimizer), {first, first + range.count},
                     layout_.DecayedRanges(f)));
     }
@@ -79,13 +74,17 @@ class TrainSimulator::Worker {
   const ContributionStore::Contribution* Contribute(size_t stop) {
     const FragmentStop& at = stops_[stop];
     if (!finite_) return nullptr;
-    const ContributionStore::Contribution& contribution = store_.Add(at.stop.round, at.fragment, at.outer_gradient);
+    const ContributionStore::Contribution& contribution =
+        store_.Add(at.stop.round, at.fragment, at.outer_gradient, at.weight);
     OwnContribution own{.round = at.stop.round, .digest = contribution.digest, .lambda = lambdas_[stop]};
     own.decoded.resize(at.outer_gradient.size());
     store_.options().codec->decode(contribution.encoded, absl::MakeSpan(own.decoded));
     outers_[static_cast<size_t>(at.fragment)].Contribute(std::move(own));
     return &contribution;
   }
+  // The weight of its newest contribution that was good counts for the share, also where it has none.
+  void NoteWeight(double weight) { weight_ = weight; }
+  double weight() const { return weight_; }
   void Settle(size_t stop, bool merged) {
     store_.Settle(stops_[stop].stop.round, stops_[stop].fragment,
                   merged ? ContributionFate::kMerged : ContributionFate::kRefused);
@@ -117,6 +116,7 @@ class TrainSimulator::Worker {
   std::vector<FragmentStop> stops_;
   std::vector<float> lambdas_;  // By stop, as staged for it.
   bool finite_ = true;
+  double weight_ = 1;
 };
 
 struct TrainSimulator::Delta {
@@ -206,7 +206,8 @@ absl::Status TrainSimulator::StopTogether() {
   const Replica& any = evaluator_->replica();
   const std::vector<FragmentStop>& stops = evaluator_->stops();
   for (size_t i = 0; i < stops.size(); ++i) {
-    const auto& [fragment, stop, outer_gradient] = stops[i];
+    const int fragment = stops[i].fragment;
+    const Stop& stop = stops[i].stop;
     if (stop.takes && any.GivesFirst()) DILOCO_RETURN_IF_ERROR(Exchange(i));
     if (stop.sets) {
       const int64_t wanted = any.schedule().Plan(stop.round, 0).wanted;
@@ -220,7 +221,8 @@ absl::Status TrainSimulator::StopTogether() {
 }
 
 absl::Status TrainSimulator::Exchange(size_t stop) {
-  const auto& [fragment, at, outer_gradient] = evaluator_->stops()[stop];
+  const int fragment = evaluator_->stops()[stop].fragment;
+  const Stop& at = evaluator_->stops()[stop].stop;
   const auto elements = static_cast<uint64_t>(layout_.fragments()[static_cast<size_t>(fragment)].count);
   Delta delta;
   std::vector<MergeInput> inputs;
@@ -231,7 +233,10 @@ absl::Status TrainSimulator::Exchange(size_t stop) {
     // Values near float32's end may be more than the codec holds: the coordinator refuses such bytes.
     const bool good = CheckEncoded(uplink_, contribution->encoded, elements).ok();
     settled = {.round = at.round, .digest = contribution->digest, .merged = good};
-    if (good) inputs.push_back({.encoded = contribution->encoded, .weight = kWeight});
+    if (!good) continue;
+    settled->weight = contribution->weight;
+    worker->NoteWeight(contribution->weight);
+    inputs.push_back({.encoded = contribution->encoded, .weight = contribution->weight});
   }
   Fragment& state = fragments_[static_cast<size_t>(fragment)];
   const RoundingRule rounding{.stochastic = config_.wire.stochastic_rounding, .seed = config_.run.seed};
@@ -241,7 +246,9 @@ absl::Status TrainSimulator::Exchange(size_t stop) {
   for (size_t m = 0; m < workers_.size(); ++m) {
     if (delta.settled[m]) workers_[m]->Settle(stop, delta.settled[m]->merged);
   }
-  delta.scalars = ComputeStepScalars(config_, at.round, merged.norm, TotalWeight(config_));
+  double participating = 0;
+  for (const auto& worker : workers_) participating += worker->weight();
+  delta.scalars = ComputeStepScalars(config_, at.round, merged.norm, participating);
   delta.average = std::move(merged.encoded);
   state.held.push_back(std::move(delta));
   return absl::OkStatus();

@@ -10,11 +10,12 @@
 namespace diloco {
 
 const ContributionStore::Contribution& ContributionStore::Add(int64_t round, int fragment,
-                                                              absl::Span<const float> outer_gradient) {
+                                                              absl::Span<const float> outer_gradient, double weight) {
   const auto [item, added] = contributions_.try_emplace({round, fragment});
   DILOCO_CHECK(added);
   Contribution& contribution = item->second;
   contribution.element_count = outer_gradient.size();
+  contribution.weight = weight;
   contribution.encoded.resize(options_.codec->encoded_bytes(outer_gradient.size()));
   const absl::Span<char> out = absl::MakeSpan(contribution.encoded);
   const Rounding rounding = options_.rounding.For(round, fragment);
@@ -77,7 +78,7 @@ v1::UploadRequest ContributionStore::Query(int64_t round, int fragment) const {
   request.set_contribution_bytes(contribution.encoded.size());
   request.set_chunk_bytes(static_cast<uint32_t>(options_.chunk_bytes));
   request.mutable_contribution_digest()->set_value(contribution.digest.Bytes());
-  request.set_weight(options_.weight);
+  request.set_weight(contribution.weight);
   return request;
 }
 

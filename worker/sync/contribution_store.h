@@ -35,20 +35,20 @@ class ContributionStore {
     RoundingRule rounding;
     bool error_feedback = false;  // wire.error_feedback, uplink.
     uint64_t chunk_bytes = 0;     // Of every chunk but the last; whole blocks of the codec.
-    double weight = 1;            // In the average.
   };
 
   struct Contribution {
     uint64_t element_count = 0;
     std::string encoded;
     Digest digest;
+    double weight = 0;  // In the average, > 0.
     std::vector<Crc32c> chunk_crcs;
   };
 
   explicit ContributionStore(Options options) : options_(std::move(options)) {}
 
   // Encodes an outer gradient, with error feedback the residual with it. (round, fragment) is not held yet.
-  const Contribution& Add(int64_t round, int fragment, absl::Span<const float> outer_gradient);
+  const Contribution& Add(int64_t round, int fragment, absl::Span<const float> outer_gradient, double weight);
   // What became of it; it is held no more. With error feedback the residual takes back what was dropped for timing, and
   // is cleared by a refusal. Nothing happens when it is not held.
   void Settle(int64_t round, int fragment, ContributionFate fate);

@@ -18,7 +18,7 @@ std::vector<OwnSettlement> OwnSettlements(const v1::SettledList& list, const std
   for (const v1::SettledContribution& settled : list.settled()) {
     if (settled.id().worker_id() == worker_id) {
       own.push_back({settled.id().round(), Digest::FromBytes(settled.digest().value()),
-                     settled.settlement() == v1::SETTLEMENT_MERGED});
+                     settled.settlement() == v1::SETTLEMENT_MERGED, settled.weight()});
     }
   }
   return own;

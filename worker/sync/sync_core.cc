@@ -109,7 +109,8 @@ std::optional<MonotonicTime> SyncCore::next_wake() const {
 
 absl::Status SyncCore::On(OuterGradientTaken event) {
   DILOCO_CHECK(!fragments_.empty());
-  const ContributionStore::Contribution& contribution = store_.Add(event.round, event.fragment, event.outer_gradient);
+  const ContributionStore::Contribution& contribution =
+      store_.Add(event.round, event.fragment, event.outer_gradient, event.weight);
   OwnContribution own{.round = event.round, .digest = contribution.digest, .lambda = event.lambda};
   own.decoded.resize(event.outer_gradient.size());
   store_.options().codec->decode(contribution.encoded, absl::MakeSpan(own.decoded));

@@ -36,13 +36,14 @@ namespace diloco {
 
 // ---- Events ----
 
-// From the training thread, a fragment's rounds ascending: the outer gradient of a round, [fragment's count], and
-// lambda as it was staged.
+// From the training thread, a fragment's rounds ascending: the outer gradient of a round, [fragment's count], lambda as
+// it was staged, and the weight in the average.
 struct OuterGradientTaken {
   int fragment = 0;
   int64_t round = 0;
   std::vector<float> outer_gradient;
   float lambda = 0;
+  double weight = 1;
 };
 // There is none for this round.
 struct RoundAbstained {

@@ -120,7 +120,8 @@ void SyncCore::Adopt(Snapshot snapshot) {
                                          .lookahead = config_.lookahead,
                                          .blend = config_.blend,
                                          .next_scalars = scalars,
-                                         .own_weight = store_.options().weight};
+                                         .weights = config_.outer.weights,
+                                         .workers = config_.run.workers};
       fragments_.emplace_back(
           FragmentSync::Options{
               .fragment = static_cast<int>(f), .worker_id = options_.worker_id, .downlink = downlink_, .outer = outer},

@@ -2,9 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+
+#include "absl/strings/str_format.h"
 
 #include "common/safetensors/safetensors_reader.h"
 #include "tests/coordinator/driver/sim_cluster.h"
@@ -72,6 +75,53 @@ TEST(DriverRunTest, ThreeWorkersTwoFragmentsMatchTheFormulas) {
   }
   EXPECT_EQ(cluster.coordinator.observer.merged_total, 36);
   EXPECT_EQ(cluster.coordinator.observer.dropped_total, 0);
+}
+
+// The coordinator computes rate, decay, corrections and clipping; here in double precision from the papers' formulas.
+TEST(DriverRunTest, DataParallelStepsWithAdamW) {
+  constexpr int kRounds = 6;
+  SimCluster cluster(
+      absl::StrFormat("run: {id: test, workers: 2, rounds: %d}\nmethod: data-parallel\n"
+                      "inner: {rate: 0.125, final_ratio: 0, warmup_steps: 2, clip: 0.25, weight_decay: 0.5}\n"
+                      "wire: {uplink: fp32, downlink: fp32}\n",
+                      kRounds),
+      2);
+  cluster.Start();
+  cluster.Run();
+  std::vector<double> s(kElements), m(kElements), v(kElements);
+  for (size_t i = 0; i < kElements; ++i) s[i] = 0.25 * (static_cast<int>(i % 7) - 3);
+  int clipped = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<double> average(kElements);
+    double square = 0;
+    for (size_t i = 0; i < kElements; ++i) {
+      for (const int w : {0, 1}) {
+        const int noise = (static_cast<int>(i) * 31 + round * 17 + ('0' + w) * 7) % 11 - 5;
+        average[i] += (0.25 * s[i] + 0.0625 * noise) / 2;
+      }
+      square += average[i] * average[i];
+    }
+    const double scale = std::min(1.0, 0.25 / std::sqrt(square));
+    clipped += scale < 1 ? 1 : 0;
+    // Warm-up to step 2, then half a cosine down to 0 at the last step, 5.
+    const double rate = round <= 2 ? 0.125 * (round + 1) / 3 : 0.125 * 0.5 * (1 + std::cos(M_PI * (round - 2) / 3));
+    for (size_t i = 0; i < kElements; ++i) {
+      const double g = scale * average[i];
+      m[i] = 0.9 * m[i] + 0.1 * g;
+      v[i] = 0.99 * v[i] + 0.01 * g * g;
+      if (i >= kFirstElements) s[i] -= rate * 0.5 * s[i];  // Tensor b decays, a does not.
+      const double root = std::sqrt(v[i] / (1 - std::pow(0.99, round + 1)));
+      s[i] -= rate * m[i] / (1 - std::pow(0.9, round + 1)) / (root + 1e-8);
+    }
+  }
+  EXPECT_GT(clipped, 0);
+  for (const auto& worker : cluster.workers) {
+    ASSERT_TRUE(worker->done());
+    ASSERT_EQ(worker->consensus().size(), 1U);
+    for (size_t i = 0; i < kElements; ++i) {
+      EXPECT_NEAR(worker->consensus()[0].parameters()[i], s[i], 5e-6) << i;
+    }
+  }
 }
 
 // Every worker checks each commit record's digest of the consensus against its own, and the end record's.

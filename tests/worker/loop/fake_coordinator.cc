@@ -134,6 +134,7 @@ std::optional<v1::UploadResponse> FakeCoordinator::Take(const v1::UploadRequest&
     return response;
   }
   Staged& staged = staged_[{request.worker_id(), request.fragment(), request.round()}];
+  staged.weight = request.weight();
   const bool damaged = !query && faults_.damaged_uploads > 0;
   if (damaged) {
     --faults_.damaged_uploads;
@@ -193,6 +194,9 @@ void FakeCoordinator::Commit(uint32_t fragment) {
   const int64_t round = consensus.version();
   const size_t elements = consensus.parameters().size();
   std::vector<double> sum(elements);
+  double total = 0;
+  std::map<std::string, double> weights;  // Of the newest contribution of each member.
+  for (const std::string& member : members_) weights[member] = 1;
   v1::SettledList list;
   list.set_run_id(config_.run.id);
   list.set_fragment(fragment);
@@ -205,7 +209,7 @@ void FakeCoordinator::Commit(uint32_t fragment) {
     std::vector<float> decoded(elements);
     uplink_.decode(staged.encoded, absl::MakeSpan(decoded));
     for (size_t i = 0; i < elements; ++i) {
-      sum[i] += static_cast<double>(decoded[i]);
+      sum[i] += staged.weight * static_cast<double>(decoded[i]);
     }
     v1::SettledContribution* settled = list.add_settled();
     settled->mutable_id()->set_worker_id(std::get<0>(key));
@@ -213,11 +217,13 @@ void FakeCoordinator::Commit(uint32_t fragment) {
     settled->mutable_id()->set_round(std::get<2>(key));
     settled->mutable_digest()->set_value(staged.digest.Bytes());
     settled->set_settlement(v1::SETTLEMENT_MERGED);
-    settled->set_weight(1);
+    settled->set_weight(staged.weight);
+    total += staged.weight;
+    weights[std::get<0>(key)] = staged.weight;
   }
   std::vector<float> average(elements);
   for (size_t i = 0; i < elements; ++i) {
-    average[i] = static_cast<float>(sum[i] / std::max(1, list.settled_size()));
+    average[i] = static_cast<float>(total > 0 ? sum[i] / total : 0);
   }
   std::string payload(downlink_.encoded_bytes(elements), '\0');
   downlink_.encode(average, kNearest, absl::MakeSpan(payload.data(), payload.size()));
@@ -245,7 +251,9 @@ void FakeCoordinator::Commit(uint32_t fragment) {
   commit.set_chunk_count(static_cast<uint32_t>(items.size()));
   commit.mutable_payload_digest()->set_value(DigestOf(payload).Bytes());
   const double square = std::inner_product(average.begin(), average.end(), average.begin(), 0.0);
-  scalars_ = ComputeStepScalars(config_, round, std::sqrt(square), static_cast<double>(members_.size()));
+  double participating = 0;
+  for (const auto& [member, weight] : weights) participating += weight;
+  scalars_ = ComputeStepScalars(config_, round, std::sqrt(square), participating);
   *commit.mutable_scalars() = StepScalarsToProto(scalars_);
   commit.set_merged_count(static_cast<uint32_t>(list.settled_size()));
   commit.set_consensus_version(round);

@@ -60,7 +60,9 @@ class FakeCoordinator final : public v1::WorkerService::Service {
   std::vector<v1::Evaluation> evaluations() const;
   std::vector<v1::SessionRequest> heartbeats() const;
   int stored(const std::string& worker, int64_t round) const;  // Fragments stored whole.
-  int repeated_chunks() const;                                 // Chunks that were held already.
+  // Of a contribution; 0: none has arrived.
+  double weight(const std::string& worker, uint32_t fragment, int64_t round) const;
+  int repeated_chunks() const;  // Chunks that were held already.
   // Waits until `condition` holds; false after a minute.
   bool Await(const std::function<bool(const FakeCoordinator&)>& condition) const;
 
@@ -81,6 +83,7 @@ class FakeCoordinator final : public v1::WorkerService::Service {
     std::map<uint32_t, std::string> chunks;
     std::string encoded;  // Once whole.
     Digest digest;
+    double weight = 0;
     bool settled = false;
   };
 

@@ -120,6 +120,12 @@ int FakeCoordinator::stored(const std::string& worker, int64_t round) const {
   }));
 }
 
+double FakeCoordinator::weight(const std::string& worker, uint32_t fragment, int64_t round) const {
+  MutexLock lock(&mutex_);
+  const auto staged = staged_.find({worker, fragment, round});
+  return staged == staged_.end() ? 0 : staged->second.weight;
+}
+
 int FakeCoordinator::repeated_chunks() const {
   MutexLock lock(&mutex_);
   return repeated_chunks_;

@@ -44,7 +44,7 @@ absl::StatusOr<StepReport> QuadraticTrainer::Step(int64_t step) {
   if (step == options_.nan_at_step) {
     theta_[0] = std::numeric_limits<double>::quiet_NaN();
   }
-  return StepReport{.loss = loss, .tokens = 1};
+  return StepReport{.loss = loss, .tokens = options_.tokens};
 }
 
 absl::StatusOr<StepReport> QuadraticTrainer::ComputeGradient(int64_t step, absl::Span<float> out) {
@@ -60,7 +60,7 @@ absl::StatusOr<StepReport> QuadraticTrainer::ComputeGradient(int64_t step, absl:
   if (step == options_.nan_at_step) {
     out[0] = std::numeric_limits<float>::quiet_NaN();
   }
-  return StepReport{.loss = loss, .tokens = 1};
+  return StepReport{.loss = loss, .tokens = options_.tokens};
 }
 
 absl::Status QuadraticTrainer::ReadParameters(int64_t offset, absl::Span<float> out) {

@@ -20,6 +20,7 @@ class QuadraticTrainer final : public Trainer {
     int tensors = 1;                            // That the vector is cut into, each a layer of its own.
     std::function<void(int64_t step)> on_step;  // Before each step; may be empty.
     int64_t nan_at_step = -1;                   // The parameters, or the gradient, become NaN in this step.
+    uint64_t tokens = 1;                        // Of a step.
     bool evaluates = true;                      // False: no held-out data.
   };
 

@@ -115,6 +115,20 @@ TEST_P(FaultsTest, OuterGradientThatIsNotFiniteHeals) {
   }
 }
 
+// What was trained on for an outer gradient that is not sent counts for no later one.
+TEST_P(FaultsTest, TokensOfARoundThatIsNotSentAreLost) {
+  FakeCoordinator coordinator(Yaml(GetParam()) + "outer: {weights: tokens}\n");
+  QuadraticTrainer::Options world = World();
+  world.nan_at_step = 5;  // In round 2.
+  world.tokens = 7;
+  ASSERT_EQ(Start(coordinator, world)->Finish(), absl::OkStatus());
+  for (int64_t round = 0; round < kRounds; ++round) {
+    for (const uint32_t fragment : {0, 1}) {
+      EXPECT_EQ(coordinator.weight("solo", fragment, round), round == 2 ? 0 : 7 * 2) << round;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Methods, FaultsTest, testing::Values("diloco", "delayed", "eager"),
                          [](const auto& test) { return test.param; });
 

@@ -181,6 +181,33 @@ TEST(RunWorkerTest, RandomRoundingWithErrorFeedbackRepeatsBitForBit) {
   EXPECT_NE(consensus_of(1), consensus_of(2));  // The trainer does not use the seed; rounding does.
 }
 
+// With plain outer steps the consensus becomes the mean of where the workers end, weighted by their tokens.
+TEST(RunWorkerTest, AveragesWeighWorkersByTheirTokens) {
+  FakeCoordinator coordinator(Yaml("diloco", 2, "outer: {optimizer: sgd, rate: 1, weights: tokens}\n"));
+  std::vector<std::unique_ptr<RunningWorker>> running;
+  const double tokens[2] = {1, 3};
+  for (const int m : {0, 1}) {
+    QuadraticTrainer::Options world = World(m);
+    world.tokens = static_cast<uint64_t>(tokens[m]);
+    running.push_back(std::make_unique<RunningWorker>(
+        RunningWorker::Options(coordinator.address(), absl::StrFormat("w%d", m)), world));
+  }
+  for (const auto& worker : running) ASSERT_EQ(worker->Finish(), absl::OkStatus());
+  for (size_t i = 0; i < kSize; ++i) {
+    double theta = World(0).start[i];
+    for (int t = 0; t < kRounds; ++t) {
+      double mean = 0;
+      for (const int m : {0, 1}) {
+        const QuadraticTrainer::Options world = World(m);
+        const double decay = std::pow(1 - kInnerRate * world.a[i], kInnerSteps);
+        mean += tokens[m] / 4 * (world.c[i] + (theta - world.c[i]) * decay);
+      }
+      theta = mean;
+    }
+    EXPECT_NEAR(running[0]->boundaries().back().theta[i], theta, 1e-6);
+  }
+}
+
 TEST(RunWorkerTest, EvaluatesTheConsensusEveryFewRoundsAndAtTheEnd) {
   FakeCoordinator coordinator(Yaml("diloco", 1, "eval: {every: 4}\n"));
   RunningWorker worker(RunningWorker::Options(coordinator.address(), "solo"), World(0));

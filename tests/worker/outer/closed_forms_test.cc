@@ -108,7 +108,8 @@ class Worker {
               const std::vector<StepScalars>& scalars) {
     while (outer_.consensus().version() < applied) {
       const int64_t next = outer_.consensus().version();
-      const std::vector<OwnSettlement> settled = {{.round = next, .digest = DigestFor(next), .merged = true}};
+      const std::vector<OwnSettlement> settled = {
+          {.round = next, .digest = DigestFor(next), .merged = true, .weight = 1}};
       ASSERT_TRUE(outer_.Apply(scalars[static_cast<size_t>(next)], averages[static_cast<size_t>(next)], settled).ok());
     }
     const FragmentOuter::Staged staged = outer_.Stage();

@@ -16,8 +16,7 @@ FragmentOuter Make(const char* method, std::optional<double> lambda, bool shared
                    StepScalars scalars = kScalars) {
   return FragmentOuter({.method = FindMethod(method),
                         .lookahead = {.lambda = lambda, .shared_momentum = shared},
-                        .next_scalars = scalars,
-                        .own_weight = 1},
+                        .next_scalars = scalars},
                        Consensus(FindOuterOptimizer(optimizer), {8.0f}));
 }
 
@@ -26,7 +25,7 @@ OwnContribution Own(int64_t round, float lambda, float d) {
 }
 
 OwnSettlement Settle(int64_t round, bool merged) {
-  return {.round = round, .digest = {9, static_cast<uint64_t>(round)}, .merged = merged};
+  return {.round = round, .digest = {9, static_cast<uint64_t>(round)}, .merged = merged, .weight = merged ? 1.0 : 0.0};
 }
 
 TEST(FragmentOuterTest, WithoutLookaheadThetaBecomesTheConsensus) {
@@ -113,6 +112,23 @@ TEST(FragmentOuterTest, ShareFollowsTheParticipatingWeight) {
   more.participating_weight = 0;
   ASSERT_TRUE(outer.Apply(more, {0.0f}, {}).ok());
   EXPECT_EQ(outer.Stage().lambda, 0.25f);
+}
+
+// As with weights by tokens, where nobody knows the worker's before a global delta tells.
+TEST(FragmentOuterTest, ShareFollowsTheWeightOfTheNewestMergedContribution) {
+  FragmentOuter outer(
+      {.method = FindMethod("eager"), .next_scalars = kScalars, .weights = Weights::kByTokens, .workers = 4},
+      Consensus(FindOuterOptimizer("nesterov"), {8.0f}));
+  EXPECT_EQ(outer.Stage().lambda, 0.25f);
+  StepScalars tokens = kScalars;
+  tokens.participating_weight = 4096;
+  ASSERT_TRUE(outer.Apply(tokens, {0.0f}, {}).ok());
+  EXPECT_EQ(outer.Stage().lambda, 0.25f);
+  outer.Contribute(Own(1, 0.25f, 4.0f));
+  std::vector<OwnSettlement> settled = {Settle(1, true)};
+  settled[0].weight = 512;
+  ASSERT_TRUE(outer.Apply(tokens, {0.0f}, settled).ok());
+  EXPECT_EQ(outer.Stage().lambda, 0.125f);
 }
 
 TEST(FragmentOuterTest, SgdLooksAheadWithoutMomentum) {

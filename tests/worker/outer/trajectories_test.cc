@@ -43,8 +43,7 @@ class LocalWorker {
         outer_({.method = method_,
                 .lookahead = config.lookahead,
                 .blend = config.blend,
-                .next_scalars = ComputeStepScalars(config, 0, 0, config.run.workers),
-                .own_weight = 1},
+                .next_scalars = ComputeStepScalars(config, 0, 0, config.run.workers)},
                Consensus(FindOuterOptimizer("nesterov"), Start(trajectory))) {
     anchor_ = Start(trajectory);
     scalars_ = ComputeStepScalars(config, 0, 0, config.run.workers);
@@ -65,7 +64,8 @@ class LocalWorker {
       const int64_t next = outer_.consensus().version();
       const Round& published = rounds[static_cast<size_t>(next)];
       const bool in = std::count(published.merged.begin(), published.merged.end(), index_) > 0;
-      const std::vector<OwnSettlement> settled = {{.round = next, .digest = DigestFor(next), .merged = in}};
+      const std::vector<OwnSettlement> settled = {
+          {.round = next, .digest = DigestFor(next), .merged = in, .weight = in ? 1.0 : 0.0}};
       ASSERT_TRUE(outer_.Apply(scalars_, published.average, settled).ok());
     }
     const FragmentOuter::Staged staged = outer_.Stage();

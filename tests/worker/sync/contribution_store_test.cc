@@ -20,13 +20,12 @@ class ContributionStoreTest : public testing::Test {
                             .incarnation = 9,
                             .layout_digest = {3, 4},
                             .codec = FindCodec("fp32"),
-                            .chunk_bytes = 8,
-                            .weight = 2}};
+                            .chunk_bytes = 8}};
 };
 
 TEST_F(ContributionStoreTest, ChunksCarryTheEncodedBytesAndDescribeThemselves) {
   const std::vector<float> outer_gradient = {1, 2, 3, 4, 5};
-  const ContributionStore::Contribution& contribution = store_.Add(7, 2, outer_gradient);
+  const ContributionStore::Contribution& contribution = store_.Add(7, 2, outer_gradient, 2);
   EXPECT_EQ(contribution.digest, DigestOf(contribution.encoded));
   std::string all;
   for (uint32_t i = 0; i < 3; ++i) {
@@ -58,12 +57,12 @@ TEST(ContributionStoreRoundingTest, EachRoundOfEachFragmentHasItsOwnRandomBits) 
   for (const auto& [round, fragment] : {std::pair(int64_t{1}, 0), std::pair(int64_t{2}, 0), std::pair(int64_t{1}, 1)}) {
     std::string expected(codec.encoded_bytes(640), '\0');
     codec.encode(outer_gradient, rule.For(round, fragment), absl::MakeSpan(expected));
-    EXPECT_EQ(store.Add(round, fragment, outer_gradient).encoded, expected);
+    EXPECT_EQ(store.Add(round, fragment, outer_gradient, 1).encoded, expected);
   }
 }
 
 TEST_F(ContributionStoreTest, QueryHasNeitherPayloadNorChecksum) {
-  store_.Add(7, 2, std::vector<float>{1});
+  store_.Add(7, 2, std::vector<float>{1}, 1);
   const v1::UploadRequest query = store_.Query(7, 2);
   EXPECT_TRUE(query.payload().empty());
   EXPECT_EQ(query.crc32c(), 0u);
@@ -75,11 +74,11 @@ TEST(ContributionStoreFeedbackTest, ResidualFollowsWhatBecameOfTheContribution) 
   constexpr float kStep = 1.0F / 128;
   const auto next = [](ContributionFate fate) {
     ContributionStore store({.codec = FindCodec("bf16"), .error_feedback = true, .chunk_bytes = 8});
-    store.Add(0, 0, std::vector<float>{1 + 0.375F * kStep});
+    store.Add(0, 0, std::vector<float>{1 + 0.375F * kStep}, 1);
     store.Settle(0, 0, fate);
     store.Settle(0, 0, ContributionFate::kDropped);  // Held no more: nothing happens.
     float decoded = 0;
-    FindCodec("bf16")->decode(store.Add(1, 0, std::vector<float>{1 + 0.25F * kStep}).encoded, {&decoded, 1});
+    FindCodec("bf16")->decode(store.Add(1, 0, std::vector<float>{1 + 0.25F * kStep}, 1).encoded, {&decoded, 1});
     return decoded;
   };
   EXPECT_EQ(next(ContributionFate::kMerged), 1 + kStep);  // 1 + 0.625 steps.
@@ -89,16 +88,16 @@ TEST(ContributionStoreFeedbackTest, ResidualFollowsWhatBecameOfTheContribution) 
 
 TEST(ContributionStoreFeedbackTest, EachFragmentHasItsOwn) {
   ContributionStore store({.codec = FindCodec("bf16"), .error_feedback = true, .chunk_bytes = 8});
-  store.Add(0, 0, std::vector<float>{1 + 0.375F / 128});
+  store.Add(0, 0, std::vector<float>{1 + 0.375F / 128}, 1);
   float decoded = 0;
-  FindCodec("bf16")->decode(store.Add(0, 1, std::vector<float>{1 + 0.25F / 128}).encoded, {&decoded, 1});
+  FindCodec("bf16")->decode(store.Add(0, 1, std::vector<float>{1 + 0.25F / 128}, 1).encoded, {&decoded, 1});
   EXPECT_EQ(decoded, 1);
 }
 
 TEST_F(ContributionStoreTest, HoldsUntilSettled) {
-  store_.Add(8, 0, std::vector<float>{1});
-  store_.Add(7, 0, std::vector<float>{1});
-  store_.Add(7, 1, std::vector<float>{1});
+  store_.Add(8, 0, std::vector<float>{1}, 1);
+  store_.Add(7, 0, std::vector<float>{1}, 1);
+  store_.Add(7, 1, std::vector<float>{1}, 1);
   EXPECT_THAT(store_.Rounds(0), ElementsAre(7, 8));
   store_.Settle(7, 0, ContributionFate::kMerged);
   store_.Settle(7, 0, ContributionFate::kMerged);

@@ -2,10 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <vector>
+
+#include "common/outer/consensus.h"
+#include "common/schedule/inner_schedule.h"
+#include "common/schedule/outer_schedule.h"
 
 namespace diloco {
 namespace {
@@ -126,6 +132,32 @@ TEST_F(AdamWTest, ResetForgetsTheMoments) {
     optimizer.Step(0.01);
   }
   ExpectTheta(naive.theta);
+}
+
+// `data-parallel` steps the consensus as a trainer of its own would step its parameters.
+TEST_F(AdamWTest, IsTheOuterOptimizerOfDataParallel) {
+  constexpr int kSteps = 40;
+  const RunConfig config = ParseRunConfig(
+                               "run: {id: a, workers: 1, rounds: 40}\nmethod: data-parallel\n"
+                               "inner: {rate: 0.05, warmup_steps: 5, clip: 1, weight_decay: 0.1, beta1: 0.8}\n",
+                               "test")
+                               .value();
+  AdamW optimizer = Optimizer(config.inner);
+  Consensus consensus(FindOuterOptimizer(config.outer.optimizer), std::vector<float>(start_.begin(), start_.end()),
+                      {{.offset = 0, .count = kDecayed}});
+  for (int step = 0; step < kSteps; ++step) {
+    // Some are clipped, some are not.
+    const std::vector<double> values = SetGradient(step, step % 3 == 0 ? 4 : 0.5);
+    const std::vector<float> gradient(values.begin(), values.end());
+    const double norm = std::sqrt(std::inner_product(gradient.begin(), gradient.end(), gradient.begin(), 0.0));
+    optimizer.Step(InnerRate(config.inner, kSteps, step));
+    consensus.Apply(ComputeStepScalars(config, step, norm, 1), gradient);
+    for (size_t i = 0; i < kSize; ++i) {
+      const float ours = consensus.parameters()[i];
+      EXPECT_NEAR(ours, theta_[static_cast<int64_t>(i)].item<float>(), 2e-6f * std::max(1.0f, std::abs(ours)))
+          << "step " << step << " element " << i;
+    }
+  }
 }
 
 }  // namespace
