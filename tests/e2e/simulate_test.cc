@@ -44,6 +44,7 @@ const Setting kSettings[] = {
     {"EagerExact", "method: eager\nwire: {uplink: fp32, downlink: fp32}\n"},
     {"EagerShared", "method: eager\nlookahead: {lambda: 1.25, momentum: shared}\n"},
     {"EagerFeedback", "method: eager\nwire: {error_feedback: uplink}\n"},
+    {"EagerByTokens", "method: eager\nouter: {weights: tokens}\n"},
     {"EagerTwoRounds", "method: eager\noverlap: 10\n"},
     {"EagerAtOffsets", "method: eager\nfragments: {count: 3, offsets: spread}\n"},
     {"EagerAdam", "method: eager\nouter: {optimizer: adam}\nlookahead: {lambda: 1, momentum: shared}\n"},
@@ -58,6 +59,7 @@ const Setting kSettings[] = {
     {"DiLoCoStochastic", "method: diloco\nouter: {optimizer: sgd}\nwire: {rounding: stochastic}\n"},
     {"DiLoCoFeedback", "method: diloco\nwire: {downlink: int4, error_feedback: both}\n"},
     {"Streaming", "method: streaming\n"},
+    {"StreamingByTokens", "method: streaming\nouter: {weights: tokens}\n"},
     {"StreamingExact", "method: streaming\noverlap: 3\nwire: {uplink: fp32, downlink: fp32}\n"},
 };
 

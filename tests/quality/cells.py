@@ -176,14 +176,13 @@ class Plan:
                 cells += self.rate_cells(row(label), workers, iid)
             cells += self.lambda_cells(workers, iid)
             cells += self.method_cells(first, workers, iid)
+            for best in self.best_two(self.lambda_cells(workers, iid)):
+                cells += self.seeds_of(best)
         for workers, iid in self.grid.settings:
             cells += self.method_cells(others, workers, iid)
         for entry in first:
             cells += self.inner_step_cells(entry)
         cells += self.codec_cells()
-        for workers, iid in self.grid.settings:
-            for best in self.best_two(self.lambda_cells(workers, iid)):
-                cells += self.seeds_of(best)
         for workers, iid in self.grid.other_settings:
             cells += self.variants(row("diloco"), workers, iid, seed=self.grid.seeds[:1])
             cells += self.lambda_cells(workers, iid)

@@ -33,7 +33,7 @@ StepReport DriftTrainer::Drift(int64_t step, const Move& move) const {
   while (clock.Now() < end) {
     never.WaitUntil(&mutex, ToSteady(end));
   }
-  return StepReport{.loss = 1.0, .tokens = 1};
+  return StepReport{.loss = 1.0, .tokens = 1 + static_cast<uint64_t>(options_.seed)};
 }
 
 absl::StatusOr<StepReport> DriftTrainer::Step(int64_t step) {

@@ -17,7 +17,7 @@ class DriftTrainer : public Trainer {
   struct Options {
     int64_t elements = 0;      // Parameters, cut evenly into
     int tensors = 1;           // this many tensors, each a layer.
-    int seed = 0;              // Another one a worker.
+    int seed = 0;              // Another one a worker; a step counts 1 + seed tokens.
     absl::Duration step_time;  // Of a step at least; waited for without burning the processor.
   };
 

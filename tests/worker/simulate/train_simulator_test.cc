@@ -180,7 +180,7 @@ TEST(TrainSimulatorTest, ReportsWhatItCounts) {
   const SimulationReport& first = outcome.reports[0];
   EXPECT_EQ(first.version, 4);
   EXPECT_EQ(first.step, 5 * kInnerSteps);
-  EXPECT_EQ(first.tokens, 2u * 5 * kInnerSteps);
+  EXPECT_EQ(first.tokens, (2u + 3u) * 5 * kInnerSteps);  // 1 + seed a step.
   ASSERT_TRUE(first.held_out.has_value());
   EXPECT_EQ(first.held_out->loss, 2.5);
   // Steps 0..19, and 10 more for the second worker.
