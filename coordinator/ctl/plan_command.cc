@@ -157,7 +157,8 @@ absl::StatusOr<std::vector<MethodPlan>> PlansOf(const PlanFlags& flags, const Pl
       choice.method = method;
       choice.inner_steps = steps;
       DILOCO_ASSIGN_OR_RETURN(MethodPlan plan, PlanFor(model, network, choice));
-      const bool again = !plans.empty() && plans.back().method == method && plan.inner_steps != steps;
+      const bool again =
+          !plans.empty() && plans.back().method == method && plans.back().inner_steps == plan.inner_steps;
       if (!again) plans.push_back(std::move(plan));
     }
   }

@@ -113,8 +113,9 @@ absl::StatusOr<MethodPlan> PlanFor(const PlanModel& model, const PlanNetwork& ne
                   .uplink = choice.uplink,
                   .downlink = choice.downlink};
   if (method.overlap == Overlap::kSteps && plan.overlap >= plan.inner_steps) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s with an overlap of %d steps: use less than H, which is %d",
-                                                      method.name, plan.overlap, plan.inner_steps));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s with an overlap of %d inner steps: use fewer than H, which is %d", method.name,
+                        plan.overlap, plan.inner_steps));
   }
   if (plan.uplink == nullptr) plan.uplink = FindCodec(EveryStep(method) ? "bf16" : "e3m0");
   if (plan.downlink == nullptr) plan.downlink = FindCodec(EveryStep(method) ? "bf16" : "int8");

@@ -137,6 +137,14 @@ TEST(PlanPlotTest, LinesGoThroughThePlannersFigures) {
   }
 }
 
+// It has no H of its own, so that other values of H say nothing about it.
+TEST_F(PlanCommandTest, DataParallelIsPlannedOnce) {
+  EXPECT_EQ(
+      Run({"-o", "json", "--preset", "1B", "--method", "data-parallel", "--inner-steps", "30", "--inner-steps", "1"}),
+      0);
+  EXPECT_EQ(nlohmann::json::parse(out_)["methods"].size(), 1u);
+}
+
 TEST_F(PlanCommandTest, HelpBeginsWithExamples) {
   EXPECT_EQ(Run({"--help"}), 0);
   EXPECT_LT(out_.find("Examples:\n  dilococtl plan --preset 1B"), out_.find("Options:"));
@@ -164,7 +172,8 @@ TEST_F(PlanCommandTest, BadInputIsOneSentenceAndExitsWithTwo) {
       {{"--preset", "1B", "--workers", "257"}, "--workers: Value 257 not in range"},
       {{"--preset", "1B", "--workers", "3", "--up", "1Gbit", "--up", "2Gbit"}, "--up is given 2 times for 3 workers"},
       {{"--preset", "1B", "--inner-steps", "0"}, "--inner-steps: Value 0 not in range"},
-      {{"--preset", "1B", "--inner-steps", "1"}, "streaming with an overlap of 1 steps: use less than H, which is 1"},
+      {{"--preset", "1B", "--inner-steps", "1"},
+       "streaming with an overlap of 1 inner steps: use fewer than H, which is 1"},
       {{"--preset", "1B", "--fragments", "0"}, "--fragments: Value 0 not in range"},
       {{"--preset", "1B", "--method", "lazy"}, "method \"lazy\" is not known"},
       {{"--preset", "1B", "--uplink", "int3"}, "--uplink int3: use one of fp32"},

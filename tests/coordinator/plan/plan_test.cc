@@ -137,7 +137,7 @@ TEST(PlanTest, RefusesWhatNoMethodIs) {
   const absl::Status status =
       PlanFor(kModel, Network(1, 1), {.method = "streaming", .inner_steps = 5, .overlap_steps = 5}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(status.message(), "streaming with an overlap of 5 steps: use less than H, which is 5");
+  EXPECT_EQ(status.message(), "streaming with an overlap of 5 inner steps: use fewer than H, which is 5");
 }
 
 // Layers of 12 * width^2 parameters and norms, twice vocabulary * width beside them.
