@@ -1,6 +1,7 @@
 #include "worker/outer/fragment_outer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <utility>
 
@@ -120,6 +121,13 @@ absl::Status FragmentOuter::Apply(const StepScalars& scalars, absl::Span<const f
                                                       consensus_.parameters().size()));
   }
   DILOCO_RETURN_IF_ERROR(ValidateStepScalars(scalars));
+  for (const OwnSettlement& settlement : settled) {
+    if (settlement.merged && !(std::isfinite(settlement.weight) && settlement.weight > 0)) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("the contribution of round %d was merged with weight %g, which is not positive and finite",
+                          settlement.round, settlement.weight));
+    }
+  }
   consensus_.Apply(scalars, average);
   std::vector<float> merged(own_momentum_.size(), 0.0f);  // Sum of lambda * own contributions that were merged.
   int64_t newest = -1;

@@ -2,9 +2,8 @@
 //
 // The consensus takes one outer step for each global delta, in order. At a boundary the worker looks ahead, from the
 // consensus that it has, over its own contributions d that no applied global delta has settled, oldest first:
-//   momentum shared   x = copy of the consensus state; for each d: x takes an outer step with lambda * d;  theta = x.s
-//   momentum own      q = l; off = 0; for each d: q = mu*q + lambda*d; off = off + lambda*d + mu*q;   theta = s -
-//   eta*off
+//   momentum shared   x = copy of the consensus; for each d: x takes an outer step with lambda * d; theta = x.s
+//   momentum own      q = l; off = 0; for each d: q = mu*q + lambda*d, off = off + lambda*d + mu*q; theta = s - eta*off
 //                     where, on each global delta applied, l = mu*l + lambda*(own contributions that it merged)
 // `blend` is "own" with lambda = alpha, from a private (s, b) in the place of the consensus: for each global delta that
 // takes an outer step with (1 - alpha) * average + alpha * (own contributions that it merged).
@@ -80,7 +79,7 @@ class FragmentOuter {
 
   // Applies the next global delta (round == consensus().version()). Settlements of contributions that are not held
   // add nothing; contributions older than a settled one leave with it. Shapes: average [n].
-  // Errors: kInvalidArgument, and nothing changes: another size, or scalars out of range.
+  // Errors: kInvalidArgument, and nothing changes: another size, or scalars or a weight out of range.
   absl::Status Apply(const StepScalars& scalars, absl::Span<const float> average,
                      absl::Span<const OwnSettlement> settled);
 

@@ -83,7 +83,8 @@ TEST(FragmentOuterTest, DroppedContributionAddsNothing) {
 TEST(FragmentOuterTest, SettlementOfOtherBytesOrRoundsTouchesNothing) {
   FragmentOuter outer = Make("eager", 0.5, false);
   outer.Contribute(Own(1, 0.5f, 4.0f));
-  const std::vector<OwnSettlement> settled = {Settle(0, true), {.round = 1, .digest = {7, 7}, .merged = true}};
+  const std::vector<OwnSettlement> settled = {Settle(0, true),
+                                              {.round = 1, .digest = {7, 7}, .merged = true, .weight = 1}};
   ASSERT_TRUE(outer.Apply(kScalars, {0.0f}, settled).ok());
   EXPECT_EQ(outer.unsettled().size(), 1u);
   EXPECT_EQ(outer.Stage().base, std::vector<float>{6.25f});
@@ -207,6 +208,11 @@ TEST(FragmentOuterTest, BadGlobalDeltaChangesNothing) {
         StepScalars{.rate = 1, .momentum = 1, .participating_weight = 1},
         StepScalars{.rate = 1, .momentum = 0, .participating_weight = -1}}) {
     EXPECT_EQ(outer.Apply(bad, {1.0f}, {}).code(), absl::StatusCode::kInvalidArgument);
+  }
+  for (const double weight : {0.0, -1.0, std::numeric_limits<double>::infinity()}) {
+    std::vector<OwnSettlement> settled = {Settle(0, true)};
+    settled[0].weight = weight;
+    EXPECT_EQ(outer.Apply(kScalars, {1.0f}, settled).code(), absl::StatusCode::kInvalidArgument) << weight;
   }
   EXPECT_EQ(outer.consensus().version(), 0);
   EXPECT_EQ(outer.Stage().base, std::vector<float>{8.0f});
