@@ -276,6 +276,10 @@ std::optional<uint64_t> YamlReader::ParseInteger(std::string_view key, const Sca
 
 std::optional<std::vector<uint64_t>> YamlReader::ParseIntegers(std::string_view key, const YAML::Node& list,
                                                                uint64_t low, uint64_t high) {
+  if (list.size() == 0) {
+    Fail(Severity::kPresent, At(list.Mark()), absl::StrFormat("%s%s: an empty list", scope_.prefix, key));
+    return std::nullopt;
+  }
   std::vector<uint64_t> integers;
   for (const YAML::Node& item : list) {
     if (!item.IsScalar()) {
@@ -305,13 +309,14 @@ void YamlReader::IntegerLists(std::string_view key, int low, int high, std::vect
   const Entry* entry = Find(key, Need::kOptional);
   if (entry == nullptr) return;
   std::vector<std::vector<int>> read;
-  for (const YAML::Node& list : entry->value) {
-    if (!list.IsSequence()) break;
+  const size_t count = entry->value.IsSequence() ? entry->value.size() : 0;
+  for (size_t i = 0; i < count && entry->value[i].IsSequence(); ++i) {
+    const YAML::Node list = entry->value[i];
     const auto integers = ParseIntegers(key, list, static_cast<uint64_t>(low), static_cast<uint64_t>(high));
     if (!integers.has_value()) return;
     read.emplace_back(integers->begin(), integers->end());
   }
-  if (!entry->value.IsSequence() || read.empty() || read.size() != entry->value.size()) {
+  if (read.empty() || read.size() != count) {
     return Fail(Severity::kPresent, entry->value.IsNull() ? entry->key : At(entry->value.Mark()),
                 absl::StrFormat("%s%s: not a list of lists such as [[0, 2], [1, 3]]", scope_.prefix, key));
   }

@@ -93,10 +93,10 @@ class YamlReader {
     }
   }
 
-  // One of `words`, or a list of whole numbers such as [0, 15], which clears `word`.
+  // One of `words`, or a list of whole numbers such as [0, 15], not an empty one, which clears `word`.
   void WordOrIntegers(std::string_view key, absl::Span<const std::string_view> words, int64_t low, int64_t high,
                       std::string& word, std::vector<int64_t>& list);
-  // A list of lists of whole numbers, such as [[0, 2], [1, 3]].
+  // A list of lists of whole numbers, such as [[0, 2], [1, 3]], none of them empty.
   void IntegerLists(std::string_view key, int low, int high, std::vector<std::vector<int>>& lists);
 
   // True when the key, such as "outer.momentum", is in the file.
