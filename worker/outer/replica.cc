@@ -119,13 +119,13 @@ absl::Status Replica::SetTheta(const FragmentStop& stop, const FragmentOuter::St
 
 void Replica::Leave(const std::vector<FragmentStop>& stops) {
   for (const FragmentStop& each : stops) {
-    next_[static_cast<size_t>(each.fragment)] = schedule_.Next(each.fragment, each.stop);
+    next_[static_cast<size_t>(each.fragment)] = schedule_.Next(each.fragment, each.stop, first_round_);
   }
 }
 
 int64_t Replica::NextSet(int fragment) const {
   std::optional<Stop> setting = next_[static_cast<size_t>(fragment)];
-  if (setting && !setting->sets) setting = schedule_.Next(fragment, *setting);
+  if (setting && !setting->sets) setting = schedule_.Next(fragment, *setting, first_round_);
   return setting ? setting->round : schedule_.rounds();
 }
 

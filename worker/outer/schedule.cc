@@ -61,12 +61,13 @@ std::optional<Stop> Schedule::FirstAfter(int fragment, int64_t step, int64_t fir
   return first;
 }
 
-std::optional<Stop> Schedule::Next(int fragment, const Stop& stop) const {
+std::optional<Stop> Schedule::Next(int fragment, const Stop& stop, int64_t first_round) const {
   if (stop.takes) {
     if (const std::optional<Stop> setting = Setting(fragment, stop.round)) return setting;
   }
-  if (stop.round + 1 >= rounds_) return std::nullopt;
-  return Ending(fragment, stop.round + 1);
+  const int64_t round = stop.round + 1;
+  if (round >= rounds_) return std::nullopt;
+  return round < first_round ? Setting(fragment, round) : Ending(fragment, round);
 }
 
 StopPlan Schedule::Plan(int64_t round, int64_t published) const {

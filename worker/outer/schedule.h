@@ -46,8 +46,8 @@ class Schedule {
 
   // The first stop of a fragment after `step` inner steps; it ends no round before `first_round`.
   std::optional<Stop> FirstAfter(int fragment, int64_t step, int64_t first_round) const;
-  // The stop that follows; nullopt: the run is over for this fragment.
-  std::optional<Stop> Next(int fragment, const Stop& stop) const;
+  // The stop that follows, which ends no round before `first_round` either; nullopt: the run is over for this fragment.
+  std::optional<Stop> Next(int fragment, const Stop& stop, int64_t first_round) const;
 
   // A stop that sets in `round`. `published`: newest version that has been received. When the round has closed without
   // this worker (published > round) everything is applied.

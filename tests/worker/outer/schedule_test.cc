@@ -32,7 +32,8 @@ Schedule Make(int64_t overlap, int max_late = 0, const std::vector<int64_t>& off
 // Every stop of a fragment, such as "30:take0" or "120:set2" or "60:both1".
 std::vector<std::string> Stops(const Schedule& schedule, int fragment, int64_t step = 0, int64_t first_round = 0) {
   std::vector<std::string> stops;
-  for (auto stop = schedule.FirstAfter(fragment, step, first_round); stop; stop = schedule.Next(fragment, *stop)) {
+  for (auto stop = schedule.FirstAfter(fragment, step, first_round); stop;
+       stop = schedule.Next(fragment, *stop, first_round)) {
     stops.push_back(std::to_string(stop->step) +
                     (stop->takes && stop->sets ? ":both"
                      : stop->takes             ? ":take"
@@ -82,6 +83,9 @@ TEST(ScheduleTest, AFragmentIsEnteredAtAnyStep) {
 TEST(ScheduleTest, AJoinerEndsNoRoundBeforeItsFirst) {
   EXPECT_THAT(Stops(Make(kInnerSteps, 0, {7}), 0, 60, 2), ElementsAre("97:both2", "120:both3"));
   EXPECT_THAT(Stops(Make(5, 0, {7}), 0, 60, 2), ElementsAre("72:set1", "97:take2", "102:set2", "120:take3"));
+  // Two averages are on their way when it begins; it has no part in the round between them.
+  EXPECT_THAT(Stops(Make(5, 0, {28}), 0, 60, 2),
+              ElementsAre("63:set0", "93:set1", "118:take2", "120:set2", "120:take3"));
 }
 
 TEST(ScheduleTest, BlockingStopNeedsItsOwnAverage) {

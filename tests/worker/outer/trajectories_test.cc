@@ -196,7 +196,7 @@ class StreamedFragment {
         next_(schedule.FirstAfter(fragment, 0, 0)) {}
 
   void StopAt(int64_t step, std::vector<QuadraticTrainer>* trainers) {
-    for (; next_ && next_->step == step; next_ = schedule_.Next(fragment_, *next_)) {
+    for (; next_ && next_->step == step; next_ = schedule_.Next(fragment_, *next_, 0)) {
       if (next_->takes) Take(trainers);
       if (next_->sets) Set(trainers);
     }
