@@ -19,7 +19,7 @@ METHODS = (
     ("data-parallel", "data-parallel", "", (1.5e-3, 3e-3, 6e-3)),
     ("diloco", "diloco", "", (0.2, 0.4, 0.7)),
     ("streaming", "streaming", "", (0.2, 0.4, 0.7)),
-    ("delayed", "delayed", "", (0.1, 0.2, 0.4)),
+    ("delayed", "delayed", "", (0.05, 0.1, 0.2, 0.4)),
     ("eager, as published (lambda: share)", "eager", PUBLISHED, (0.2, 0.4, 0.7)),
     ("eager, lambda: 1", "eager", FULL, (0.2, 0.4, 0.7)),
     ("blend", "blend", "", (0.2, 0.4, 0.7)),
@@ -41,14 +41,14 @@ class Grid:
     swept_inner_steps: tuple = (10, 30, 90)
     seeds: tuple = (1, 2, 3)
     lambdas: tuple = ("share", "0.5", "0.75", "1", "1.25", "1.5")
-    rates: int = 3  # Of those in METHODS; 1: the middle one.
+    every_rate: bool = True  # Of those in METHODS; else the second of each row.
     settings: tuple = ((2, True), (4, False))  # (workers, the same text for all of them)
     other_settings: tuple = ((8, False), (8, True), (4, True), (2, False))  # Where only look-ahead is swept.
 
 
 FULL_GRID = Grid()
 # Minutes: whether everything works, not which method is better.
-QUICK_GRID = Grid(60, 10, (5, 10, 20), (1, 2), ("share", "1"), rates=1, other_settings=())
+QUICK_GRID = Grid(60, 10, (5, 10, 20), (1, 2), ("share", "1"), every_rate=False, other_settings=())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Plan:
     def rate_cells(self, entry, workers, iid):
         _, method, lookahead, rates = entry
         h = 1 if method == "data-parallel" else self.grid.inner_steps
-        tried = rates if self.grid.rates > 1 else rates[1:2]
+        tried = rates if self.grid.every_rate else rates[1:2]
         return [
             Cell(method, workers, iid, lookahead=lookahead, rate=rate, inner_steps=h, steps=self.grid.steps)
             for rate in tried

@@ -200,7 +200,9 @@ def write(folder, plan):
         "",
     ]
     sections = (methods_section, lambda_section, inner_steps_section, codec_section, workers_section)
-    text = [about, *state]
+    # What a reader makes of the tables, by hand.
+    findings = folder / "findings.md"
+    text = [about, *state, *([findings.read_text()] if findings.exists() else [])]
     for section in sections:
         text += section(plan)
     (folder / "RESULTS.md").write_text("\n".join(text).rstrip() + "\n")

@@ -127,8 +127,10 @@ class RunnerTest(unittest.TestCase):
         for seed, loss in ((2, 2.25), (3, 2.5)):
             best = Cell("diloco", rate=0.2, seed=seed)
             self.results.put(best, result(best, loss))
+        (self.folder / "findings.md").write_text("## Findings\n\nNone.\n")
         report.write(self.folder, self.plan)
         text = (self.folder / "RESULTS.md").read_text()
+        self.assertIn("\n## Findings\n\nNone.\n\n## Methods\n", text)
         self.assertIn("| diloco | 2.250 ± 0.250 | +0.000 | 3 | 0.2 | 0.2: 2.000, 0.4: 3.000, 0.7: 4.000 |", text)
         self.assertIn("| delayed | - | - |", text)
         for plot in self.folder.glob("*.svg"):
