@@ -89,15 +89,24 @@ def methods_section(plan):
     return out
 
 
+def first_and_all(plan, found):
+    """The loss of the first seed, which all cells of a sweep have, and over all of them in brackets."""
+    if found is None or plan.results.loss(found) is None:
+        return "-"
+    summary = with_spread(plan, found)
+    return number(plan.results.loss(found)) + (f" ({summary})" if "±" in summary else "")
+
+
 def lambda_section(plan):
-    out = ["## Look-ahead: lambda and momentum (`eager`)", ""]
+    note = "Seed 1, which all have; in brackets over all three seeds, where they were run."
+    out = ["## Look-ahead: lambda and momentum (`eager`)", "", note, ""]
     for workers, iid in (*plan.grid.settings, *plan.grid.other_settings):
         found = {cell.lookahead: cell for cell in plan.lambda_cells(workers, iid)}
         rows = []
         for momentum in quality.MOMENTA:
-            values = [with_spread(plan, found.get(f"{weight} {momentum}")) for weight in plan.grid.lambdas]
+            values = [first_and_all(plan, found.get(f"{weight} {momentum}")) for weight in plan.grid.lambdas]
             rows.append([f"momentum {momentum}", *values])
-        diloco = with_spread(plan, plan.chosen(quality.row("diloco"), workers, iid))
+        diloco = first_and_all(plan, plan.chosen(quality.row("diloco"), workers, iid))
         rate = f"{next(iter(found.values())).rate:g}" if found else "-"
         out += [f"### {setting(workers, iid)}", "", f"Outer rate {rate}; blocking `diloco`: {diloco}.", ""]
         head = [f"share, 1/{workers}" if weight == "share" else weight for weight in plan.grid.lambdas]
