@@ -38,6 +38,8 @@ void FillDefaults(const YamlReader& reader, const Method& method, RunConfig& con
     if (!reader.Has("fragments.count")) config.fragments.cut.count = 1;
   }
   if (!reader.Has("outer.optimizer")) config.outer.optimizer = method.default_optimizer;
+  if (!reader.Has("wire.uplink")) config.wire.uplink = method.default_uplink;
+  if (!reader.Has("wire.downlink")) config.wire.downlink = method.default_downlink;
   if (!reader.Has("overlap")) config.overlap = DefaultOverlap(method, config.inner_steps);
   if (!reader.Has("max_late")) config.max_late = method.default_max_late;
   if (method.overlap == Overlap::kSteps) {

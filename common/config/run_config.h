@@ -28,7 +28,9 @@ struct RunSection {
 
 // lambda: how much of its own, not yet averaged contribution a worker looks ahead with (method `eager`).
 struct LookaheadSection {
-  std::optional<double> lambda;  // `share` (nullopt, default): own weight / participating weight. Else [0, 4].
+  // A number, [0, 4]; default 1, with which a worker expects of the average what it sends itself. Or `share` (nullopt),
+  // own weight / participating weight, as published. tests/quality/RESULTS.md compares them.
+  std::optional<double> lambda = 1.0;
   bool shared_momentum = false;  // `momentum: own` (default, the published method) or `shared`.
 };
 

@@ -50,6 +50,8 @@ struct Method {
   Overlap overlap;
   int default_max_late;  // Rounds. Methods whose default is 0 allow nothing else.
   std::string_view default_optimizer;
+  std::string_view default_uplink;  // Codecs.
+  std::string_view default_downlink;
   std::string_view source;
 };
 

@@ -18,7 +18,7 @@ bool SameModel(const std::optional<ModelSection>& a, const std::optional<ModelSe
     return a.has_value() == b.has_value();
   }
   return a->layers == b->layers && a->width == b->width && a->heads == b->heads && a->ffn == b->ffn &&
-         a->vocabulary == b->vocabulary && a->sequence == b->sequence;
+         a->vocabulary == b->vocabulary && a->sequence == b->sequence && a->precision == b->precision;
 }
 
 absl::Status Damaged(const std::string& what) {
@@ -107,45 +107,56 @@ absl::Status RebuildConsensus(const RecoveredState& recovered, const RunConfig& 
   return absl::OkStatus();
 }
 
+// What the workers of a run agree on for its whole length, for they do not hear of a change.
+struct FixedSetting {
+  std::string_view key;
+  std::string (*text)(const RunConfig& config);
+};
+
+constexpr FixedSetting kFixedSettings[] = {
+    {"run.id", [](const RunConfig& c) { return c.run.id; }},
+    {"run.seed", [](const RunConfig& c) { return absl::StrFormat("%d", c.run.seed); }},
+    {"method", [](const RunConfig& c) { return c.method; }},
+    {"inner_steps", [](const RunConfig& c) { return absl::StrFormat("%d", c.inner_steps); }},
+    {"overlap", [](const RunConfig& c) { return absl::StrFormat("%d", c.overlap); }},
+    {"max_late", [](const RunConfig& c) { return absl::StrFormat("%d", c.max_late); }},
+    {"lookahead.lambda",
+     [](const RunConfig& c) {
+       return c.lookahead.lambda ? absl::StrFormat("%.17g", *c.lookahead.lambda) : std::string("share");
+     }},
+    {"lookahead.momentum",
+     [](const RunConfig& c) { return std::string(c.lookahead.shared_momentum ? "shared" : "own"); }},
+    {"streaming.mixing", [](const RunConfig& c) { return absl::StrFormat("%.17g", c.streaming.mixing); }},
+    {"blend.alpha", [](const RunConfig& c) { return absl::StrFormat("%.17g", c.blend.alpha); }},
+    {"outer.optimizer", [](const RunConfig& c) { return c.outer.optimizer; }},
+    {"outer.weights",
+     [](const RunConfig& c) { return std::string(c.outer.weights == Weights::kByTokens ? "tokens" : "uniform"); }},
+    {"inner.optimizer",
+     [](const RunConfig& c) { return std::string(c.inner.optimizer == InnerAlgorithm::kSgd ? "sgd" : "adamw"); }},
+    {"wire.uplink", [](const RunConfig& c) { return c.wire.uplink; }},
+    {"wire.downlink", [](const RunConfig& c) { return c.wire.downlink; }},
+    {"wire.rounding",
+     [](const RunConfig& c) { return std::string(c.wire.stochastic_rounding ? "stochastic" : "nearest"); }},
+    {"wire.error_feedback",
+     [](const RunConfig& c) {
+       return std::string(c.wire.uplink_feedback() ? (c.wire.downlink_feedback() ? "both" : "uplink")
+                                                   : (c.wire.downlink_feedback() ? "downlink" : "none"));
+     }},
+};
+
 }  // namespace
 
 absl::Status CheckSameRun(const RunConfig& stored, const RunConfig& current) {
-  const auto differs = [](const std::string& key, const std::string& was, const std::string& is) {
+  const auto differs = [](std::string_view key, std::string_view was, std::string_view is) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the data folder holds a run with %s %s, the configuration says %s; use another data folder or put it back",
         key, was, is));
   };
-  if (stored.run.id != current.run.id) {
-    return differs("run.id", stored.run.id, current.run.id);
+  for (const auto& [key, text] : kFixedSettings) {
+    if (text(stored) != text(current)) return differs(key, text(stored), text(current));
   }
-  if (stored.run.seed != current.run.seed) {
-    return differs("run.seed", absl::StrFormat("%d", stored.run.seed), absl::StrFormat("%d", current.run.seed));
-  }
-  if (stored.method != current.method) {
-    return differs("method", stored.method, current.method);
-  }
-  if (stored.inner_steps != current.inner_steps) {
-    return differs("inner_steps", absl::StrFormat("%d", stored.inner_steps),
-                   absl::StrFormat("%d", current.inner_steps));
-  }
-  if (stored.overlap != current.overlap) {
-    return differs("overlap", absl::StrFormat("%d", stored.overlap), absl::StrFormat("%d", current.overlap));
-  }
-  if (stored.outer.optimizer != current.outer.optimizer) {
-    return differs("outer.optimizer", stored.outer.optimizer, current.outer.optimizer);
-  }
-  if (stored.wire.uplink != current.wire.uplink) {
-    return differs("wire.uplink", stored.wire.uplink, current.wire.uplink);
-  }
-  if (stored.wire.downlink != current.wire.downlink) {
-    return differs("wire.downlink", stored.wire.downlink, current.wire.downlink);
-  }
-  if (stored.fragments != current.fragments) {
-    return differs("fragments", "cut one way", "another");
-  }
-  if (!SameModel(stored.model, current.model)) {
-    return differs("model", "of other dimensions", "otherwise");
-  }
+  if (stored.fragments != current.fragments) return differs("fragments", "cut one way", "another");
+  if (!SameModel(stored.model, current.model)) return differs("model", "of other dimensions or precision", "otherwise");
   return absl::OkStatus();
 }
 

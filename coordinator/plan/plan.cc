@@ -117,8 +117,8 @@ absl::StatusOr<MethodPlan> PlanFor(const PlanModel& model, const PlanNetwork& ne
         absl::StrFormat("%s with an overlap of %d inner steps: use fewer than H, which is %d", method.name,
                         plan.overlap, plan.inner_steps));
   }
-  if (plan.uplink == nullptr) plan.uplink = FindCodec(EveryStep(method) ? "bf16" : "e3m0");
-  if (plan.downlink == nullptr) plan.downlink = FindCodec(EveryStep(method) ? "bf16" : "int8");
+  if (plan.uplink == nullptr) plan.uplink = FindCodec(method.default_uplink);
+  if (plan.downlink == nullptr) plan.downlink = FindCodec(method.default_downlink);
   plan.run = {.links = network.links,
               .ingress = network.ingress,
               .egress = network.egress,

@@ -102,7 +102,7 @@ TEST(RunConfigTest, MinimalFileGetsTheDefaults) {
   EXPECT_EQ(c.inner_steps, 30);
   EXPECT_EQ(c.overlap, 30);
   EXPECT_EQ(c.max_late, 1);
-  EXPECT_FALSE(c.lookahead.lambda.has_value());
+  EXPECT_EQ(c.lookahead.lambda, 1.0);
   EXPECT_FALSE(c.lookahead.shared_momentum);
   EXPECT_EQ(c.outer.optimizer, "nesterov");
   EXPECT_EQ(c.outer.rate, 0.4);
@@ -319,6 +319,9 @@ TEST(RunConfigTest, AdaptiveOptimizersReadTheirKeys) {
 
 TEST(RunConfigTest, DataParallelTakesItsOptimizerFromTheInnerSection) {
   const std::string yaml = std::string(kMinimal) + "method: data-parallel\n";
+  EXPECT_EQ(Parse(yaml).wire.uplink, "bf16");
+  EXPECT_EQ(Parse(yaml).wire.downlink, "bf16");
+  EXPECT_EQ(Parse(yaml + "wire: {uplink: int8}\n").wire.uplink, "int8");
   const RunConfig c = Parse(yaml + "inner: {rate: 4e-4, beta1: 0.8, beta2: 0.95, epsilon: 1e-6}\n");
   EXPECT_EQ(c.inner_steps, 1);
   EXPECT_EQ(c.overlap, 0);

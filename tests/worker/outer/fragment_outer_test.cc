@@ -117,9 +117,12 @@ TEST(FragmentOuterTest, ShareFollowsTheParticipatingWeight) {
 
 // As with weights by tokens, where nobody knows the worker's before a global delta tells.
 TEST(FragmentOuterTest, ShareFollowsTheWeightOfTheNewestMergedContribution) {
-  FragmentOuter outer(
-      {.method = FindMethod("eager"), .next_scalars = kScalars, .weights = Weights::kByTokens, .workers = 4},
-      Consensus(FindOuterOptimizer("nesterov"), {8.0f}));
+  FragmentOuter outer({.method = FindMethod("eager"),
+                       .lookahead = {.lambda = std::nullopt},
+                       .next_scalars = kScalars,
+                       .weights = Weights::kByTokens,
+                       .workers = 4},
+                      Consensus(FindOuterOptimizer("nesterov"), {8.0f}));
   EXPECT_EQ(outer.Stage().lambda, 0.25f);
   StepScalars tokens = kScalars;
   tokens.participating_weight = 4096;
