@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -87,14 +88,16 @@ class RunningWorker {
     MutexLock lock(&mutex_);
     return consensus_;
   }
-  // Newest version that both fragments have reached.
+  // Newest version that all fragments have reached.
   int64_t ConsensusVersion() const {
     MutexLock lock(&mutex_);
-    int64_t newest[2] = {-1, -1};
+    std::map<int, int64_t> newest;
     for (const auto& [fragment, version, digest] : consensus_) {
       newest[fragment] = version;
     }
-    return std::min(newest[0], newest[1]);
+    int64_t oldest = newest.empty() ? -1 : newest.begin()->second;
+    for (const auto& [fragment, version] : newest) oldest = std::min(oldest, version);
+    return oldest;
   }
   WorkerStatus last() const {
     MutexLock lock(&mutex_);
