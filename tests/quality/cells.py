@@ -6,6 +6,7 @@ import json
 BATCH = 8
 MODEL = {"layers": 2, "width": 64, "heads": 2, "vocabulary": 256, "sequence": 64}
 INNER_RATE = 3e-3
+DEFAULT_WIRE = "e3m0 int8"
 EVALUATIONS = 10
 EVALUATED = 128  # Sequences of held-out text.
 
@@ -62,14 +63,14 @@ class Cell:
     inner_steps: int = 30
     rate: float = 0.4  # Outer; of `data-parallel` its only one.
     lookahead: str = ""  # `eager`: "LAMBDA MOMENTUM".
-    wire: str = "e3m0 int8"  # "UPLINK DOWNLINK [KEY=VALUE ...]".
+    wire: str = DEFAULT_WIRE  # "UPLINK DOWNLINK [KEY=VALUE ...]".
     steps: int = FULL_GRID.steps
 
     @property
     def name(self):
         parts = [f"m{self.workers}", "iid" if self.iid else "apart", self.method, *self.lookahead.split()]
         parts += [f"h{self.inner_steps}", f"r{self.rate:g}", f"s{self.seed}"]
-        if self.wire != "e3m0 int8":
+        if self.wire != DEFAULT_WIRE:
             parts.append(self.wire.replace(" ", "-").replace("=", "-"))
         if self.steps != FULL_GRID.steps:
             parts.append(f"steps{self.steps}")
@@ -118,8 +119,9 @@ class Plan:
         _, method, lookahead, rates = entry
         h = 1 if method == "data-parallel" else self.grid.inner_steps
         tried = rates if self.grid.every_rate else rates[1:2]
+        wire = "bf16 bf16" if method == "data-parallel" else DEFAULT_WIRE
         return [
-            Cell(method, workers, iid, lookahead=lookahead, rate=rate, inner_steps=h, steps=self.grid.steps)
+            Cell(method, workers, iid, lookahead=lookahead, rate=rate, inner_steps=h, wire=wire, steps=self.grid.steps)
             for rate in tried
         ]
 

@@ -14,7 +14,7 @@ A byte-level transformer ({layers} layers, width {width}, {heads} heads, sequenc
 Bible as `bible-kjv` prints it, 4.2 MB; the last 5 % are held out for all. Every worker takes {steps} inner steps of
 {batch} sequences, {tokens} tokens, less than the text has in all settings together; AdamW at {inner_rate:g}, warm-up
 and cosine. `same text`: all workers sample from the whole text, in orders of their own. `text apart`: it is cut into
-as many parts, one after the other, as there are workers. Codecs are the defaults, e3m0 up and int8 down, H is {h} and
+as many parts, one after the other, as there are workers. Codecs are the defaults, e3m0 up and int8 down (`data-parallel`: bf16), H is {h} and
 everything else the default but where a table says so.
 
 A loss is the held-out loss of the last consensus, nats a byte, the same {evaluated} bytes for all. Where there are

@@ -34,7 +34,7 @@ class Results:
     def _read(self, cell):
         try:
             result = json.loads((self.folder / f"{cell.name}.json").read_text())
-        except FileNotFoundError:
+        except (FileNotFoundError, json.JSONDecodeError):
             return None
         return result if result["config"] == json.loads(cell.config()) else None
 

@@ -3,8 +3,8 @@
 import math
 from html import escape
 
-WIDTH, HEIGHT = 720, 440
-LEFT, RIGHT, TOP, BOTTOM = 64, 210, 40, 52
+WIDTH, HEIGHT = 780, 440
+LEFT, RIGHT, TOP, BOTTOM = 64, 270, 40, 52
 COLOURS = ("#1b6ca8", "#c0392b", "#1e8449", "#8e44ad", "#d68910", "#117a8b", "#7b241c", "#566573")
 
 
