@@ -61,6 +61,11 @@ inline bool LooksAhead(const Method& method) {
   return method.after == AfterBoundary::kLookahead || method.after == AfterBoundary::kPrivateLookahead;
 }
 
+// Whether a worker hands over its outer gradient before it has the averages of the same stop, because the round's own
+// average is one of them. Else it hands it over afterwards: its average, should it be back at once, is not for this
+// stop.
+inline bool HandsOverFirst(const Method& method) { return method.overlap != Overlap::kRounds; }
+
 // All methods, in the order in which help texts list them.
 absl::Span<const Method> Methods();
 

@@ -31,8 +31,9 @@ struct RecoveredRun {
 };
 
 // Whether a run that was started with `stored` may go on with `current`.
-// Errors, kFailedPrecondition: another run, or a key that is fixed for a run: method, inner_steps, overlap, the outer
-// optimizer, codecs, fragments, model, seed. Everything else may differ.
+// Errors, kFailedPrecondition: another run, or another value of what its workers agree on for its whole length: seed,
+// method and its settings, outer and inner optimizer, weights, what the wire carries, fragments, model. Rates, the
+// `rounds` and `eval` sections, the length of the run and the limits of connections may differ.
 absl::Status CheckSameRun(const RunConfig& stored, const RunConfig& current);
 
 // Cuts the layout, replays the global deltas onto the snapshot in whole rounds, and checks each consensus digest that

@@ -126,7 +126,7 @@ absl::StatusOr<MethodPlan> PlanFor(const PlanModel& model, const PlanNetwork& ne
               .inner_steps = plan.inner_steps,
               .overlap = plan.overlap,
               .max_late = plan.max_late,
-              .sends_first = method.overlap != Overlap::kRounds};
+              .sends_first = HandsOverFirst(method)};
   DILOCO_ASSIGN_OR_RETURN(plan.run.fragments, Fragments(model, network, choice, plan, method));
   for (const StarFragment& fragment : plan.run.fragments) {
     plan.upload_bytes += fragment.up_bytes;

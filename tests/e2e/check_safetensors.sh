@@ -8,7 +8,7 @@ build=$(realpath "${1:-build}")
 work=$(mktemp -d)
 pids=()
 cleanup() {
-  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
+  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done  # It may have ended by itself.
   wait
   rm -rf "$work"
 }

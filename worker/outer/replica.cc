@@ -59,7 +59,7 @@ std::vector<FragmentStop> Replica::Stops() const {
   std::vector<FragmentStop> stops;
   for (int f = 0; f < layout_.fragment_count(); ++f) {
     const std::optional<Stop>& next = next_[static_cast<size_t>(f)];
-    // At the end of the run a fragment may stop twice.
+    // A fragment may stop twice at the end of the run, for two rounds; those of one round go together.
     if (next && next->step == step_ && (stops.empty() || next->round == stops.front().stop.round)) {
       stops.push_back({.fragment = f, .stop = *next});
     }

@@ -45,10 +45,8 @@ class Replica {
   // Reads the fragments' theta and takes their outer gradients. False: one of them is not finite; then theta is back at
   // the anchors, with a fresh inner optimizer, because nothing else is known to be sound.
   absl::StatusOr<bool> TakeOuterGradients(std::vector<FragmentStop>* stops);
-  // Whether a stop that takes and sets hands over its outer gradient before theta is set, because the round's own
-  // average is waited for. Else it hands it over afterwards: its average, should it be back at once, is not for this
-  // stop.
-  bool GivesFirst() const { return method_.overlap != Overlap::kRounds; }
+  // See HandsOverFirst.
+  bool GivesFirst() const { return HandsOverFirst(method_); }
   // Theta and the anchor of a fragment whose stop sets. `finite`: what TakeOuterGradients returned.
   absl::Status SetTheta(const FragmentStop& stop, const FragmentOuter::Staged& staged, bool finite);
   // The stops are over.

@@ -1,5 +1,5 @@
 // PURE: one fragment on a worker, between the global deltas that arrive and the outer loop. Holds averages back until a
-// boundary may apply them, and checks the consensus against the digests that commit records carry. The sync thread owns
+// stop may apply them, and checks the consensus against the digests that commit records carry. The sync thread owns
 // it.
 #pragma once
 

@@ -12,6 +12,16 @@ QuadraticTrainer::QuadraticTrainer(Options options) : options_(std::move(options
   DILOCO_CHECK(options_.a.size() == theta_.size() && options_.c.size() == theta_.size());
 }
 
+QuadraticTrainer::Options QuadraticTrainer::World(int worker, int size) {
+  Options world;
+  for (int i = 0; i < size; ++i) {
+    world.a.push_back(0.3 + 0.1 * ((i * 5 + worker * 3) % 7));
+    world.c.push_back(((i + 2 * worker) % 5) - 2.0);
+    world.start.push_back(0.25 * i - 0.5);
+  }
+  return world;
+}
+
 std::vector<TensorSpec> QuadraticTrainer::Tensors() const {
   std::vector<TensorSpec> tensors;
   const auto size = static_cast<int64_t>(theta_.size());

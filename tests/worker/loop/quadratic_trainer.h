@@ -24,6 +24,9 @@ class QuadraticTrainer final : public Trainer {
     bool evaluates = true;                      // False: no held-out data.
   };
 
+  // What worker `worker` minimises in tests of several: another bowl each, the same start.
+  static Options World(int worker, int size);
+
   explicit QuadraticTrainer(Options options);
 
   std::vector<TensorSpec> Tensors() const override;

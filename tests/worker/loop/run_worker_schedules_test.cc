@@ -33,12 +33,7 @@ std::string Yaml(const std::string& method, int workers, const std::string& more
 }
 
 QuadraticTrainer::Options World(int worker) {
-  QuadraticTrainer::Options world;
-  for (int i = 0; i < kSize; ++i) {
-    world.a.push_back(0.3 + 0.1 * ((i * 5 + worker * 3) % 7));
-    world.c.push_back(((i + 2 * worker) % 5) - 2.0);
-    world.start.push_back(0.25 * i - 0.5);
-  }
+  QuadraticTrainer::Options world = QuadraticTrainer::World(worker, kSize);
   world.rate = kInnerRate;
   world.tensors = 3;
   return world;
