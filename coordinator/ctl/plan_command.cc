@@ -236,7 +236,9 @@ void AddPlanCommand(CLI::App& app, PlanFlags& flags) {
   AddModelOptions(*plan, flags);
   AddNetworkOptions(*plan, flags);
   AddMethodOptions(*plan, flags);
-  plan->add_option("--plot", flags.plot, "SVG file of utilization against the rate of the workers' links");
+  plan->add_option("--plot", flags.plot, "SVG file of utilization against the rate of the workers' links")
+      ->check([](const std::string& path) { return path.empty() ? "needs the name of a file" : std::string(); },
+              "FILE");
   plan->callback([plan, &flags] {
     // The command itself counts too.
     if (flags.paper && plan->count_all() > 2) {
@@ -253,10 +255,10 @@ absl::StatusOr<ExitCode> RunPlan(const PlanFlags& flags, OutputFormat format, co
   DILOCO_ASSIGN_OR_RETURN(const PlanModel model, ModelOf(flags));
   DILOCO_ASSIGN_OR_RETURN(const PlanNetwork network, NetworkOf(flags));
   DILOCO_ASSIGN_OR_RETURN(const std::vector<MethodPlan> plans, PlansOf(flags, model, network));
-  const PlanView view{.model_name = flags.preset.empty() ? "model" : flags.preset,
-                      .model = model,
-                      .network = network,
-                      .methods = plans};
+  // With layers or parameters of its own it is not the preset any more.
+  const bool is_preset = !flags.preset.empty() && flags.layers == 0 && flags.parameters == 0;
+  const PlanView view{
+      .model_name = is_preset ? flags.preset : "model", .model = model, .network = network, .methods = plans};
   if (!flags.plot.empty()) DILOCO_RETURN_IF_ERROR(WritePlot(flags.plot, view));
   io.out(format == OutputFormat::kJson ? PlanJson(view) : PlanText(view));
   return ExitCode::kOk;

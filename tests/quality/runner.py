@@ -16,6 +16,8 @@ import report
 HERE = pathlib.Path(__file__).resolve().parent
 # Memory of one inner step is kept for the next: a sixth of the time of a model this small.
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(2 << 30)}
+# A cell that takes this many times what it should, and a minute, has got stuck.
+DEADLINE_FACTOR = 20
 
 
 class Results:
@@ -76,8 +78,8 @@ def cut_parts(text):
                 part.write_bytes(train[len(train) * m // count : len(train) * (m + 1) // count])
 
 
-def train(program, text, scratch, cell):
-    """The result of a cell. Raises RuntimeError with what the program said."""
+def train(program, text, scratch, cell, deadline):
+    """The result of a cell. Raises RuntimeError with what the program said, or when it took `deadline` seconds."""
     config = scratch / f"{cell.name}.yaml"
     config.write_text(cell.config())
     command = [str(program), "simulate", "--config", str(config), "--device", "cpu", "--threads", "1"]
@@ -85,8 +87,12 @@ def train(program, text, scratch, cell):
         command += ["--worker", f"{name}={data}"]
     command += ["--held-out", str(text / "held-out.txt")]
     environment = {**os.environ, **ALLOCATOR}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-    out, errors = process.communicate()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            out, errors = process.communicate(timeout=deadline)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise RuntimeError(f"not done after {deadline:.0f} s")
     if process.returncode != 0:
         raise RuntimeError(errors.strip())
     lines = [json.loads(line) for line in out.splitlines()]
@@ -120,7 +126,7 @@ def run(args, plan):
                 wanted = cell.cost * plan.results.seconds_per_step() * wall_per_cpu
                 fits = time.monotonic() + wanted <= deadline
                 if len(running) < args.jobs and cell not in running.values() and fits:
-                    running[pool.submit(timed, args, cell)] = cell
+                    running[pool.submit(timed, args, cell, DEADLINE_FACTOR * wanted + 60)] = cell
             if not running:
                 return failed
             done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
@@ -138,10 +144,10 @@ def run(args, plan):
                 print(f"{cell.name}: loss {loss} ({wall:.0f} s, {len(pending())} to go)", flush=True)
 
 
-def timed(args, cell):
+def timed(args, cell, deadline):
     began = time.monotonic()
     cpu_before = cpu_seconds()
-    result = train(args.program, args.text, args.scratch, cell)
+    result = train(args.program, args.text, args.scratch, cell, deadline)
     # Of all children: with several jobs an average.
     result["seconds"] = round(max(0.01, (cpu_seconds() - cpu_before) / args.jobs), 2)
     return time.monotonic() - began, result
@@ -161,7 +167,12 @@ def main():
     grid = quality.QUICK_GRID if args.quick else quality.FULL_GRID
     plan = quality.Plan(grid, Results(args.out / "results"))
     cut_parts(args.text)
-    failed = {} if args.report else run(args, plan)
+    failed = {}
+    try:
+        failed = {} if args.report else run(args, plan)
+    except KeyboardInterrupt:  # The cells under way got it too. What is done is kept.
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
     report.write(args.out, plan)
     return 1 if failed else 0
 

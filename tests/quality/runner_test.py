@@ -92,7 +92,7 @@ class RunnerTest(unittest.TestCase):
     def test_trains_what_fits_the_budget_first_things_first(self):
         trained = []
 
-        def timed(_, cell):
+        def timed(_, cell, deadline):
             trained.append(cell)
             return 1.0, result(cell, 2.0, seconds=1.0)
 
@@ -106,8 +106,17 @@ class RunnerTest(unittest.TestCase):
         runner.run(arguments, plan)
         self.assertEqual([cell.seed for cell in trained], [3, 1, 2])
 
+    def test_a_cell_that_gets_stuck_is_ended(self):
+        text = self.folder
+        (text / "train.txt").write_text("In the beginning")
+        stuck = self.folder / "stuck"
+        stuck.write_text("#!/bin/sh\nexec sleep 600\n")
+        stuck.chmod(0o755)
+        with self.assertRaisesRegex(RuntimeError, "not done after 0 s"):
+            runner.train(stuck, text, self.folder, Cell("diloco"), deadline=0.1)
+
     def test_a_cell_that_fails_is_named_and_does_not_stop_the_rest(self):
-        def timed(_, cell):
+        def timed(_, cell, deadline):
             if cell.seed == 1:
                 raise RuntimeError("no such method")
             return 1.0, result(cell, 2.0)

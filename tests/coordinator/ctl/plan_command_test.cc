@@ -110,6 +110,15 @@ TEST_F(PlanCommandTest, JsonHoldsTheSettingAndEachMethod) {
   EXPECT_TRUE(eager["needed"][4]["gbps"].is_null());
 }
 
+TEST_F(PlanCommandTest, APresetThatIsChangedHasNoName) {
+  EXPECT_EQ(Run({"--preset", "1B", "--step-seconds", "2", "--method", "eager"}), 0);
+  EXPECT_THAT(out_, HasSubstr("1B: 1.339e+09 parameters"));
+  EXPECT_EQ(Run({"--preset", "1B", "--layers", "12", "--method", "eager"}), 0);
+  EXPECT_THAT(out_, HasSubstr("model: 1.339e+09 parameters"));
+  EXPECT_EQ(Run({"--preset", "1B", "--parameters", "2e9", "--method", "eager"}), 0);
+  EXPECT_THAT(out_, HasSubstr("model: 2e+09 parameters"));
+}
+
 TEST_F(PlanCommandTest, PlotHasALineForEachMethod) {
   const diloco::testing::TempFolder folder;
   const std::string path = folder.path() + "/plan.svg";
@@ -178,6 +187,7 @@ TEST_F(PlanCommandTest, BadInputIsOneSentenceAndExitsWithTwo) {
       {{"--preset", "1B", "--method", "lazy"}, "method \"lazy\" is not known"},
       {{"--preset", "1B", "--uplink", "int3"}, "--uplink int3: use one of fp32"},
       {{"--preset", "1B", "--paper"}, "--paper: stands alone"},
+      {{"--preset", "1B", "--plot", ""}, "--plot: needs the name of a file"},
       {many_lines, "--plot with 17 lines: use at most 16"},
   };
   for (const auto& [arguments, message] : cases) {
