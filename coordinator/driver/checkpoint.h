@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 
+#include "common/files/file_system.h"
 #include "common/layout/layout.h"
 #include "coordinator/driver/consensus_keeper.h"
-#include "coordinator/store/file_system.h"
 
 namespace diloco {
 

@@ -10,10 +10,10 @@
 #include "absl/time/time.h"
 
 #include "common/base/limits.h"
+#include "common/files/file_system.h"
 #include "common/metrics/coordinator_metrics.h"
 #include "common/net/host_port.h"
 #include "coordinator/driver/driver.h"
-#include "coordinator/store/file_system.h"
 
 namespace diloco {
 

@@ -6,12 +6,12 @@
 
 #include "absl/time/time.h"
 
+#include "common/files/file_system.h"
 #include "common/metrics/coordinator_metrics.h"
 #include "coordinator/driver/driver.h"
 #include "coordinator/driver/executor.h"
 #include "coordinator/service/stream_set.h"
 #include "coordinator/service/watchdog.h"
-#include "coordinator/store/file_system.h"
 
 namespace diloco {
 

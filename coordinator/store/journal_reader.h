@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "coordinator/store/file_system.h"
+#include "common/files/file_system.h"
 #include "coordinator/store/journal_format.h"
 
 namespace diloco {

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-#include "coordinator/store/file_system.h"
+#include "common/files/file_system.h"
 #include "coordinator/store/journal_format.h"
 
 namespace diloco {

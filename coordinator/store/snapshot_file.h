@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-#include "coordinator/store/file_system.h"
+#include "common/files/file_system.h"
 #include "diloco/v1/journal.pb.h"
 
 namespace diloco {

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/store/file_system.h"
+#include "common/files/file_system.h"
 
 namespace diloco {
 

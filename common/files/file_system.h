@@ -1,4 +1,5 @@
-// Every file operation of the store, behind one small interface, so that tests can lose, tear and fail writes.
+// The file operations of what must survive a crash, behind one small interface, so that tests can lose, tear and fail
+// writes.
 // Paths are absolute or relative to the working directory. Implementations need not be thread-safe.
 #pragma once
 

@@ -12,7 +12,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/base/status_macros.h"
-#include "coordinator/store/file_system.h"
+#include "common/files/file_system.h"
 
 namespace diloco {
 namespace {
