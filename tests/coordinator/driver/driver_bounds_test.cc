@@ -53,14 +53,20 @@ TEST_F(DriverBoundsTest, AContributionInTooManyChunksIsRefused) {
   const absl::StatusOr<v1::JoinResponse> joined = coordinator_.Call(&Driver::Join, join);
   ASSERT_TRUE(joined.ok()) << joined.status();
 
+  const std::vector<float> parameters(kElements, 1.0F);
+  v1::SeedRequest seed = east.SeedRequest(parameters);
+  *seed.mutable_layout_digest() = joined->layout_digest();
+  ASSERT_TRUE(east.SendSeed(seed, parameters).ok());
+
   v1::UploadRequest chunk = east.Chunks(0, 0, 1.0F, 8).front();
   *chunk.mutable_layout_digest() = joined->layout_digest();
   chunk.set_element_count(kElements);
   chunk.set_contribution_bytes(kElements * sizeof(float));
   chunk.set_chunk_bytes(1);
   const absl::StatusOr<v1::UploadResponse> refused = coordinator_.Call(&Driver::Upload, chunk);
-  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("65536 chunks are allowed"));
+  ASSERT_TRUE(refused.ok()) << refused.status();
+  EXPECT_EQ(refused->verdict(), v1::CONTRIBUTION_VERDICT_REFUSED);
+  EXPECT_THAT(refused->reason(), HasSubstr("65536 chunks are allowed"));
 }
 
 class DriverEvaluationBoundsTest : public DriverBoundsTest {
