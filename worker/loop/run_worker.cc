@@ -100,8 +100,9 @@ class Member {
                        .board = board_,
                        .clock = clock_,
                        .post = [&sync](SyncEvent event) { sync.Post(std::move(event)); },
-                       .report = [this](const v1::Evaluation& evaluation) { control_.Report(evaluation); }});
-    DILOCO_RETURN_IF_ERROR(loop.Run(joined_.first_round()));
+                       .report = [this](const v1::Evaluation& evaluation) { control_.Report(evaluation); }},
+                      joined_.first_round());
+    DILOCO_RETURN_IF_ERROR(loop.Run());
     if (!control_.Leave(clock_->Now() + options_.leave_timeout)) {
       spdlog::warn("event=left_without_answer reason=\"the coordinator did not confirm the last report in time\"");
     }

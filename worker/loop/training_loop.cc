@@ -15,100 +15,140 @@ constexpr size_t kRateSteps = 20;
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(Parts parts)
+TrainingLoop::TrainingLoop(Parts parts, int64_t first_round)
     : parts_(std::move(parts)),
+      first_round_(first_round),
       layout_(*parts_.layout),
       replica_(parts_.config, parts_.layout, parts_.trainer),
       schedule_(replica_.schedule()),
-      fragments_(static_cast<size_t>(layout_.fragment_count())) {}
-
-absl::Status TrainingLoop::Run(int64_t first_round) {
-  DILOCO_RETURN_IF_ERROR(Begin(first_round));
-  while (replica_.step() < schedule_.steps()) {
-    DILOCO_RETURN_IF_ERROR(TakeStep());
-    DILOCO_RETURN_IF_ERROR(StopFragments());
-    DILOCO_RETURN_IF_ERROR(MaybeEvaluate());
-    ShowProgress(false);
+      fragments_(static_cast<size_t>(layout_.fragment_count())) {
+  for (int f = 0; f < layout_.fragment_count(); ++f) {
+    needs_.push_back({.fragment = f, .required = schedule_.StartVersion(f, first_round)});
   }
-  return Settle();
 }
 
-absl::Status TrainingLoop::Begin(int64_t first_round) {
-  std::vector<StopNeed> needs;
-  for (int f = 0; f < layout_.fragment_count(); ++f) {
-    needs.push_back({.fragment = f, .required = schedule_.StartVersion(f, first_round)});
+absl::Status TrainingLoop::Run() {
+  while (true) {
+    DILOCO_ASSIGN_OR_RETURN(const Turn turn, Advance());
+    if (turn == Turn::kDone) return absl::OkStatus();
+    if (turn == Turn::kMoved) continue;
+    DILOCO_RETURN_IF_ERROR(stage_ == Stage::kSettling ? parts_.exchange->AwaitEnd() : parts_.exchange->Await(needs_));
   }
-  DILOCO_ASSIGN_OR_RETURN(const Exchange::Taken taken, parts_.exchange->Take(needs));
+}
+
+absl::StatusOr<TrainingLoop::Turn> TrainingLoop::Advance() {
+  switch (stage_) {
+    case Stage::kBeginning:
+      return Begin();
+    case Stage::kStepping:
+      return TakeStep();
+    case Stage::kStopping:
+      return Stop();
+    case Stage::kTaking:
+      return TakeStaged();
+    case Stage::kSettling:
+      return Settle();
+    case Stage::kDone:
+      break;
+  }
+  return Turn::kDone;
+}
+
+absl::StatusOr<TrainingLoop::Turn> TrainingLoop::Begin() {
+  DILOCO_ASSIGN_OR_RETURN(const std::optional<std::vector<StagedStop>> taken, parts_.exchange->TryTake(needs_));
+  if (!taken) return Turn::kWaits;
   // Fragments lie in the flat vector in order.
   std::vector<float> parameters;
   parameters.reserve(static_cast<size_t>(layout_.element_count()));
   for (size_t f = 0; f < fragments_.size(); ++f) {
-    const StagedStop& staged = taken.stops[f];
+    const StagedStop& staged = (*taken)[f];
     parameters.insert(parameters.end(), staged.staged->base.begin(), staged.staged->base.end());
     fragments_[f] = {.version = staged.staged->version, .published = staged.published};
   }
-  DILOCO_RETURN_IF_ERROR(replica_.Begin(first_round, std::move(parameters)));
+  DILOCO_RETURN_IF_ERROR(replica_.Begin(first_round_, std::move(parameters)));
   for (int f = 0; f < layout_.fragment_count(); ++f) Announce(f);
   began_at_ = parts_.clock->Now();
   recent_.emplace_back(began_at_, 0);
   parts_.board->Update([&](WorkerStatus& status) {
     status.state = "training";
-    status.round = first_round;
+    status.round = first_round_;
     status.step = replica_.step();
     status.applied_version = OldestVersion();
   });
-  return absl::OkStatus();
+  GoOn();
+  return Turn::kMoved;
 }
 
-absl::Status TrainingLoop::TakeStep() {
+// After a step's stops.
+void TrainingLoop::GoOn() {
+  stage_ = Stage::kStepping;
+  if (replica_.step() < schedule_.steps()) return;
+  stage_ = Stage::kSettling;
+  parts_.board->Update([](WorkerStatus& status) { status.state = "settling"; });
+  ShowProgress(true);
+}
+
+absl::StatusOr<TrainingLoop::Turn> TrainingLoop::TakeStep() {
   DILOCO_RETURN_IF_ERROR(parts_.exchange->Check());
   DILOCO_ASSIGN_OR_RETURN(const StepReport report, replica_.Step());
   NoteStep(report);
-  return absl::OkStatus();
+  stage_ = Stage::kStopping;
+  return Turn::kMoved;
 }
 
-absl::Status TrainingLoop::StopFragments() {
-  while (true) {
-    std::vector<FragmentStop> stops = replica_.Stops();
-    if (stops.empty()) return absl::OkStatus();
-    DILOCO_RETURN_IF_ERROR(StopTogether(std::move(stops)));
+absl::StatusOr<TrainingLoop::Turn> TrainingLoop::Stop() {
+  stops_ = replica_.Stops();
+  if (stops_.empty()) {
+    DILOCO_RETURN_IF_ERROR(MaybeEvaluate());
+    ShowProgress(false);
+    GoOn();
+    return Turn::kMoved;
   }
-}
-
-absl::Status TrainingLoop::StopTogether(std::vector<FragmentStop> stops) {
-  DILOCO_ASSIGN_OR_RETURN(const bool finite, replica_.TakeOuterGradients(&stops));
-  std::vector<StopNeed> needs;
-  for (FragmentStop& each : stops) {
-    if (replica_.GivesFirst()) HandOver(&each, finite, 0);
+  DILOCO_ASSIGN_OR_RETURN(finite_, replica_.TakeOuterGradients(&stops_));
+  needs_.clear();
+  for (FragmentStop& each : stops_) {
+    if (replica_.GivesFirst()) HandOver(&each, 0);
     if (each.stop.sets) {
-      needs.push_back({each.fragment, each.stop.round, schedule_.Plan(each.stop.round, 0).required});
+      needs_.push_back({each.fragment, each.stop.round, schedule_.Plan(each.stop.round, 0).required});
     }
   }
   NoteTime();
-  const MonotonicTime asked_at = parts_.clock->Now();
-  parts_.board->Update([&](WorkerStatus& status) { status.waiting_since = asked_at; });
-  DILOCO_ASSIGN_OR_RETURN(const Exchange::Taken taken, parts_.exchange->Take(needs));
-  parts_.board->Update([&](WorkerStatus& status) {
-    status.waiting_since.reset();
-    status.blocked_seconds += absl::ToDoubleSeconds(taken.wait);
-  });
-  NoteTime();
-  auto staged = taken.stops.begin();
-  for (FragmentStop& each : stops) {
-    if (!each.stop.sets) continue;
-    DILOCO_RETURN_IF_ERROR(replica_.SetTheta(each, *staged->staged, finite));
-    fragments_[static_cast<size_t>(each.fragment)] = {staged->staged->version, staged->published};
-    if (!replica_.GivesFirst()) HandOver(&each, finite, staged->staged->lambda);
-    ++staged;
-  }
-  NoteStop(stops, finite, taken);
-  return absl::OkStatus();
+  asked_at_ = parts_.clock->Now();
+  waited_ = false;
+  parts_.board->Update([this](WorkerStatus& status) { status.waiting_since = asked_at_; });
+  stage_ = Stage::kTaking;
+  return TakeStaged();
 }
 
-void TrainingLoop::HandOver(FragmentStop* stop, bool finite, float lambda) {
+absl::StatusOr<TrainingLoop::Turn> TrainingLoop::TakeStaged() {
+  DILOCO_ASSIGN_OR_RETURN(const std::optional<std::vector<StagedStop>> taken, parts_.exchange->TryTake(needs_));
+  if (!taken) {
+    waited_ = true;
+    return Turn::kWaits;
+  }
+  const absl::Duration wait = waited_ ? parts_.clock->Now() - asked_at_ : absl::ZeroDuration();
+  parts_.board->Update([&](WorkerStatus& status) {
+    status.waiting_since.reset();
+    status.blocked_seconds += absl::ToDoubleSeconds(wait);
+  });
+  NoteTime();
+  auto staged = taken->begin();
+  for (FragmentStop& each : stops_) {
+    if (!each.stop.sets) continue;
+    DILOCO_RETURN_IF_ERROR(replica_.SetTheta(each, *staged->staged, finite_));
+    fragments_[static_cast<size_t>(each.fragment)] = {staged->staged->version, staged->published};
+    if (!replica_.GivesFirst()) HandOver(&each, staged->staged->lambda);
+    ++staged;
+  }
+  NoteStop(wait);
+  stage_ = Stage::kStopping;
+  return Turn::kMoved;
+}
+
+void TrainingLoop::HandOver(FragmentStop* stop, float lambda) {
   const int64_t round = stop->stop.round;
   if (!stop->stop.takes) return;
-  if (finite) {
+  if (finite_) {
     parts_.post(OuterGradientTaken{stop->fragment, round, std::move(stop->outer_gradient), lambda, stop->weight});
     return;
   }
@@ -124,9 +164,9 @@ int64_t TrainingLoop::OldestVersion() const {
   return oldest->version;
 }
 
-void TrainingLoop::NoteStop(const std::vector<FragmentStop>& stops, bool finite, const Exchange::Taken& taken) {
-  replica_.Leave(stops);
-  for (const FragmentStop& each : stops) {
+void TrainingLoop::NoteStop(absl::Duration wait) {
+  replica_.Leave(stops_);
+  for (const FragmentStop& each : stops_) {
     if (each.stop.sets) Announce(each.fragment);
   }
   const int64_t skipped = SkipClosedRounds();
@@ -135,17 +175,17 @@ void TrainingLoop::NoteStop(const std::vector<FragmentStop>& stops, bool finite,
     status.round = round;
     status.applied_version = OldestVersion();
     status.rounds_skipped += skipped;
-    status.outer_gradients_not_finite += finite ? 0 : 1;
+    status.outer_gradients_not_finite += finite_ ? 0 : 1;
   });
   NoteTime();
   if (parts_.options->on_stop) {
-    parts_.options->on_stop({.step = stops.front().stop.step,
-                             .round = stops.front().stop.round,
+    parts_.options->on_stop({.step = stops_.front().stop.step,
+                             .round = stops_.front().stop.round,
                              .next_round = round,
                              .version = OldestVersion(),
-                             .finite = finite,
-                             .waited = taken.waited,
-                             .blocked_seconds = absl::ToDoubleSeconds(taken.wait),
+                             .finite = finite_,
+                             .waited = waited_,
+                             .blocked_seconds = absl::ToDoubleSeconds(wait),
                              .theta = replica_.theta()});
   }
 }
@@ -163,15 +203,15 @@ int64_t TrainingLoop::SkipClosedRounds() {
   return to - from;
 }
 
-absl::Status TrainingLoop::Settle() {
-  parts_.board->Update([](WorkerStatus& status) { status.state = "settling"; });
-  ShowProgress(true);
-  DILOCO_RETURN_IF_ERROR(parts_.exchange->AwaitEnd());
+absl::StatusOr<TrainingLoop::Turn> TrainingLoop::Settle() {
+  DILOCO_ASSIGN_OR_RETURN(const bool ended, parts_.exchange->Ended());
+  if (!ended) return Turn::kWaits;
   parts_.board->Update([this](WorkerStatus& status) { status.applied_version = schedule_.rounds(); });
   DILOCO_RETURN_IF_ERROR(MaybeEvaluate());
   parts_.board->Update([](WorkerStatus& status) { status.state = "done"; });
   ShowProgress(true);
-  return absl::OkStatus();
+  stage_ = Stage::kDone;
+  return Turn::kDone;
 }
 
 absl::Status TrainingLoop::MaybeEvaluate() {

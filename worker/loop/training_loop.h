@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,32 +42,46 @@ class TrainingLoop {
     std::function<void(const v1::Evaluation&)> report;  // To the coordinator.
   };
 
-  explicit TrainingLoop(Parts parts);
+  // Training begins at the start of `first_round`.
+  TrainingLoop(Parts parts, int64_t first_round);
 
-  // Trains from `first_round` on to the end of the run, settled and, by the evaluator, evaluated.
-  // Errors: of Exchange::Take and of the trainer.
-  absl::Status Run(int64_t first_round);
+  // The thread's body: trains to the end of the run, settled and, by the evaluator, evaluated.
+  // Errors: of Exchange::TryTake and of the trainer.
+  absl::Status Run();
+
+  // One turn, which never waits: an inner step, or as much of a stop as can be done now. kWaits: what comes next is not
+  // there yet; ask again. (Run waits in between; a simulated cluster lets time pass.) Errors: as for Run.
+  enum class Turn { kMoved, kWaits, kDone };
+  absl::StatusOr<Turn> Advance();
 
  private:
-  absl::Status Begin(int64_t first_round);
-  absl::Status TakeStep();
-  // The stops at this step, of all fragments.
-  absl::Status StopFragments();
-  absl::Status StopTogether(std::vector<FragmentStop> stops);
-  void HandOver(FragmentStop* stop, bool finite, float lambda);
+  //  kBeginning --consensus staged--> kStepping --inner step--> kStopping --no stop left--> kStepping, kSettling
+  //                                                             |     ^ staged
+  //                                                             +-> kTaking      kSettling --the run has ended--> kDone
+  enum class Stage { kBeginning, kStepping, kStopping, kTaking, kSettling, kDone };
+
+  absl::StatusOr<Turn> Begin();
+  absl::StatusOr<Turn> TakeStep();
+  // The next stop at this step: what it sends, and what it needs. Stops of a step are taken round by round.
+  absl::StatusOr<Turn> Stop();
+  // Theta of the stop, from what is staged.
+  absl::StatusOr<Turn> TakeStaged();
+  absl::StatusOr<Turn> Settle();
+  void GoOn();
+  void HandOver(FragmentStop* stop, float lambda);
   // Tells the sync thread which stop of the fragment sets next.
   void Announce(int fragment);
   // Jumps to the oldest open round when it is further on; returns the rounds that this skips.
   int64_t SkipClosedRounds();
   int64_t OldestVersion() const;
-  void NoteStop(const std::vector<FragmentStop>& stops, bool finite, const Exchange::Taken& taken);
-  absl::Status Settle();
+  void NoteStop(absl::Duration wait);
   absl::Status MaybeEvaluate();
   void NoteStep(const StepReport& report);
   void NoteTime();
   void ShowProgress(bool now);
 
   const Parts parts_;
+  const int64_t first_round_;
   const Layout& layout_;
   Replica replica_;
   const Schedule& schedule_;
@@ -78,6 +93,14 @@ class TrainingLoop {
   };
   std::vector<Progress> fragments_;
   bool can_evaluate_ = true;
+
+  Stage stage_ = Stage::kBeginning;
+  std::vector<StopNeed> needs_;  // In kBeginning and kTaking.
+  // Of the stop in kTaking.
+  std::vector<FragmentStop> stops_;
+  bool finite_ = true;
+  MonotonicTime asked_at_;
+  bool waited_ = false;
 
   MonotonicTime began_at_;
   absl::Duration evaluation_time_;

@@ -1,6 +1,5 @@
 #include "worker/sync/exchange.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -41,28 +40,45 @@ absl::Status Exchange::CheckHopeLocked() {
 
 void Exchange::WaitALittle() { changed_.WaitUntil(&mutex_, ToSteady(clock_->Now() + kWaitSlice)); }
 
-bool Exchange::IsThereLocked(const StopNeed& need) const {
-  const auto found = stops_.find(need.fragment);
-  return found != stops_.end() && found->second.round == need.round && found->second.staged->version >= need.required;
+const StopNeed* Exchange::MissingLocked(absl::Span<const StopNeed> needs) const {
+  for (const StopNeed& need : needs) {
+    const auto found = stops_.find(need.fragment);
+    if (found == stops_.end() || found->second.round != need.round || found->second.staged->version < need.required) {
+      return &need;
+    }
+  }
+  return nullptr;
 }
 
-absl::StatusOr<Exchange::Taken> Exchange::Take(absl::Span<const StopNeed> needs) {
+absl::StatusOr<std::optional<std::vector<StagedStop>>> Exchange::TryTake(absl::Span<const StopNeed> needs) {
   MutexLock lock(&mutex_);
-  Taken taken;
-  const MonotonicTime start = clock_->Now();
-  const auto is_there = [this](const StopNeed& need) { return IsThereLocked(need); };
-  for (auto missing = needs.begin(); (missing = std::find_if_not(missing, needs.end(), is_there)) != needs.end();) {
+  if (MissingLocked(needs) != nullptr) {
     DILOCO_RETURN_IF_ERROR(CheckHopeLocked());
-    if (!taken.waited && missing->round != kBeforeTraining && options_.on_wait) {
-      options_.on_wait(missing->round);
-    }
-    taken.waited = true;
-    WaitALittle();
+    return std::nullopt;
   }
   DILOCO_RETURN_IF_ERROR(CheckLocked());
-  for (const StopNeed& need : needs) taken.stops.push_back(stops_.at(need.fragment));
-  taken.wait = taken.waited ? clock_->Now() - start : absl::ZeroDuration();
-  return taken;
+  std::vector<StagedStop> stops;
+  for (const StopNeed& need : needs) stops.push_back(stops_.at(need.fragment));
+  return stops;
+}
+
+absl::Status Exchange::Await(absl::Span<const StopNeed> needs) {
+  MutexLock lock(&mutex_);
+  bool told = false;
+  while (const StopNeed* missing = MissingLocked(needs)) {
+    DILOCO_RETURN_IF_ERROR(CheckHopeLocked());
+    if (!std::exchange(told, true) && missing->round != kBeforeTraining && options_.on_wait) {
+      options_.on_wait(missing->round);
+    }
+    WaitALittle();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Exchange::Ended() {
+  MutexLock lock(&mutex_);
+  if (!ended_) DILOCO_RETURN_IF_ERROR(CheckHopeLocked());
+  return ended_;
 }
 
 absl::Status Exchange::AwaitEnd() {

@@ -1,5 +1,6 @@
 // What the training thread and the sync thread give each other. The training thread takes what is staged for a stop and
-// waits here if it is not there yet; the sync thread publishes. Thread-safe.
+// waits here if it is not there yet; the sync thread publishes. Thread-safe. (A simulated cluster, which has one
+// thread, asks again instead of waiting.)
 #pragma once
 
 #include <atomic>
@@ -7,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,22 +55,22 @@ class Exchange {
     std::string coordinator;                           // Address, for messages.
     absl::Duration give_up_after = absl::Minutes(30);  // Without a word from the coordinator.
     const std::atomic<bool>* interrupt = nullptr;      // Set: waits end with kCancelled. May be null.
-    std::function<void(int64_t round)> on_wait;        // Take begins to wait; called under a lock. May be empty.
+    std::function<void(int64_t round)> on_wait;        // Await begins to wait; called under a lock. May be empty.
   };
   // `clock` outlives the object.
   Exchange(Options options, const Clock* clock);
 
   // ---- The training thread ----
 
-  struct Taken {
-    std::vector<StagedStop> stops;  // In the order of the needs.
-    bool waited = false;            // Some of it was not there yet.
-    absl::Duration wait;
-  };
-  // What is staged for some fragments' stops, once all of them hold what they need.
-  // Errors: kCancelled when interrupted, kUnavailable when the coordinator is silent for too long, or as Fail said.
-  absl::StatusOr<Taken> Take(absl::Span<const StopNeed> needs);
+  // What is staged for some fragments' stops, in the order of the needs, when all of them hold what they need; nullopt
+  // while they do not. Errors: kCancelled when interrupted, kUnavailable when the coordinator is silent for too long,
+  // or as Fail said.
+  absl::StatusOr<std::optional<std::vector<StagedStop>>> TryTake(absl::Span<const StopNeed> needs);
+  // Waits until TryTake has them. Errors: as there.
+  absl::Status Await(absl::Span<const StopNeed> needs);
 
+  // Whether the run has ended and everything is applied. Errors, while it has not: as above.
+  absl::StatusOr<bool> Ended();
   // Waits until the run has ended and everything is applied. Errors: as above.
   absl::Status AwaitEnd();
 
@@ -96,7 +98,8 @@ class Exchange {
  private:
   absl::Status CheckLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckHopeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsThereLocked(const StopNeed& need) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The first need that is not there; nullptr: all are.
+  const StopNeed* MissingLocked(absl::Span<const StopNeed> needs) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WaitALittle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;

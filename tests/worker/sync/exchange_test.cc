@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -29,6 +31,15 @@ StagedStop Staged(int64_t round, int64_t version) {
           .published = version};
 }
 
+using Stops = std::optional<std::vector<StagedStop>>;
+
+// As the training thread does.
+absl::StatusOr<Stops> Take(Exchange* exchange, absl::Span<const StopNeed> needs) {
+  const absl::Status status = exchange->Await(needs);
+  if (!status.ok()) return status;
+  return exchange->TryTake(needs);
+}
+
 class ExchangeTest : public testing::Test {
  protected:
   SteadyClock clock_;
@@ -38,11 +49,20 @@ class ExchangeTest : public testing::Test {
 
 TEST_F(ExchangeTest, TakesWhatIsThereWithoutWaiting) {
   exchange_.Publish(0, Staged(3, 2));
-  const auto taken = exchange_.Take({{.fragment = 0, .round = 3, .required = 2}});
+  const absl::StatusOr<Stops> taken = exchange_.TryTake({{.fragment = 0, .round = 3, .required = 2}});
   ASSERT_EQ(taken.status(), absl::OkStatus());
-  EXPECT_FALSE(taken->waited);
-  EXPECT_EQ(taken->wait, absl::ZeroDuration());
-  EXPECT_EQ(taken->stops[0].staged->version, 2);
+  ASSERT_TRUE(taken->has_value());
+  EXPECT_EQ((**taken)[0].staged->version, 2);
+}
+
+TEST_F(ExchangeTest, WhatIsNotThereYetIsNotTaken) {
+  exchange_.Publish(0, Staged(3, 1));
+  for (const StopNeed& need : {StopNeed{.fragment = 0, .round = 3, .required = 2},
+                               StopNeed{.fragment = 0, .round = 4, .required = 1}, StopNeed{.fragment = 1}}) {
+    const absl::StatusOr<Stops> taken = exchange_.TryTake({need});
+    ASSERT_EQ(taken.status(), absl::OkStatus());
+    EXPECT_FALSE(taken->has_value());
+  }
 }
 
 TEST_F(ExchangeTest, WaitsForTheRoundAndForEveryFragment) {
@@ -52,27 +72,28 @@ TEST_F(ExchangeTest, WaitsForTheRoundAndForEveryFragment) {
     exchange_.Publish(0, Staged(3, 1));
     exchange_.Publish(0, Staged(3, 2));
   });
-  const auto taken =
-      exchange_.Take({{.fragment = 1, .round = 3, .required = 2}, {.fragment = 0, .round = 3, .required = 2}});
+  const absl::StatusOr<Stops> taken =
+      Take(&exchange_, {{.fragment = 1, .round = 3, .required = 2}, {.fragment = 0, .round = 3, .required = 2}});
   sync.join();
   ASSERT_EQ(taken.status(), absl::OkStatus());
-  ASSERT_EQ(taken->stops.size(), 2u);
-  EXPECT_EQ(taken->stops[1].round, 3);
-  EXPECT_EQ(taken->stops[1].staged->version, 2);
+  ASSERT_TRUE(taken->has_value());
+  ASSERT_EQ((*taken)->size(), 2u);
+  EXPECT_EQ((**taken)[1].round, 3);
+  EXPECT_EQ((**taken)[1].staged->version, 2);
 }
 
 TEST_F(ExchangeTest, AStopThatNeedsNothingDoesNotWait) {
-  const auto taken = exchange_.Take({});
+  const absl::StatusOr<Stops> taken = exchange_.TryTake({});
   ASSERT_EQ(taken.status(), absl::OkStatus());
-  EXPECT_FALSE(taken->waited);
+  EXPECT_TRUE(taken->has_value());
 }
 
 TEST_F(ExchangeTest, NothingIsThereBeforeTheFirstPublish) {
   std::thread sync([this] { exchange_.Publish(4, Staged(kBeforeTraining, 0)); });
-  const auto taken = exchange_.Take({{.fragment = 4}});
+  const absl::StatusOr<Stops> taken = Take(&exchange_, {{.fragment = 4}});
   sync.join();
   ASSERT_EQ(taken.status(), absl::OkStatus());
-  EXPECT_EQ(taken->stops[0].staged->version, 0);
+  EXPECT_EQ((**taken)[0].staged->version, 0);
 }
 
 TEST_F(ExchangeTest, FirstFailureEndsWaits) {
@@ -80,7 +101,7 @@ TEST_F(ExchangeTest, FirstFailureEndsWaits) {
     exchange_.Fail(absl::DataLossError("first"));
     exchange_.Fail(absl::InternalError("second"));
   });
-  EXPECT_EQ(exchange_.Take({{.fragment = 0, .round = 0}}).status(), absl::DataLossError("first"));
+  EXPECT_EQ(Take(&exchange_, {{.fragment = 0, .round = 0}}).status(), absl::DataLossError("first"));
   sync.join();
   EXPECT_EQ(exchange_.Check(), absl::DataLossError("first"));
   EXPECT_EQ(exchange_.AwaitEnd(), absl::DataLossError("first"));
@@ -88,15 +109,17 @@ TEST_F(ExchangeTest, FirstFailureEndsWaits) {
 
 TEST_F(ExchangeTest, InterruptEndsWaits) {
   std::thread signal([this] { interrupt_ = true; });
-  EXPECT_EQ(exchange_.Take({{.fragment = 0, .round = 0}}).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(Take(&exchange_, {{.fragment = 0, .round = 0}}).status().code(), absl::StatusCode::kCancelled);
   signal.join();
   EXPECT_EQ(exchange_.Check().code(), absl::StatusCode::kCancelled);
 }
 
 TEST_F(ExchangeTest, EndIsTheEndWhateverFailsLater) {
+  EXPECT_FALSE(exchange_.Ended().value());
   exchange_.PublishEnd();
   exchange_.Fail(absl::UnavailableError("the session broke"));
   EXPECT_EQ(exchange_.AwaitEnd(), absl::OkStatus());
+  EXPECT_TRUE(exchange_.Ended().value());
 }
 
 TEST_F(ExchangeTest, ConsensusCopyIsTakenOnceAndTheNewestCounts) {
@@ -117,7 +140,7 @@ TEST(ExchangeHopeTest, GivesUpAfterSilenceOnly) {
   EXPECT_EQ(exchange.CheckHope(), absl::OkStatus());
   clock.Pass(absl::Minutes(1));
   EXPECT_EQ(exchange.Check(), absl::OkStatus()) << "who does not wait does not give up";
-  const absl::Status status = exchange.Take({{.fragment = 0, .round = 0}}).status();
+  const absl::Status status = exchange.TryTake({{.fragment = 0, .round = 0}}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("no word from the coordinator at host:1 for 30m"));
 }

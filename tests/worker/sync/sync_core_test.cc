@@ -154,7 +154,7 @@ class SyncCoreTest : public testing::Test {
   }
 
   StagedStop Staged(int fragment, int64_t round) {
-    return exchange_.Take({{.fragment = fragment, .round = round, .required = 0}})->stops[0];
+    return exchange_.TryTake({{.fragment = fragment, .round = round, .required = 0}})->value()[0];
   }
   // Oldest version of both.
   int64_t Version(int64_t round) {

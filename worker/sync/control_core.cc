@@ -1,0 +1,150 @@
+#include "worker/sync/control_core.h"
+
+#include <utility>
+
+#include "absl/time/time.h"
+
+#include "common/base/limits.h"
+#include "common/log/log.h"
+#include "spdlog/spdlog.h"
+
+namespace diloco {
+namespace {
+
+absl::Duration FromProto(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+SessionMachine::Options MachineOptions(const ControlCore::Options& options) {
+  return {.heartbeat_interval = FromProto(options.joined.heartbeat_interval()),
+          .lease = FromProto(options.joined.lease()),
+          .backoff = options.backoff};
+}
+
+}  // namespace
+
+ControlCore::ControlCore(Options options, Exchange* exchange, StatusBoard* board, ControlNetwork* network)
+    : options_(std::move(options)),
+      exchange_(exchange),
+      board_(board),
+      network_(network),
+      machine_(MachineOptions(options_)),
+      directive_(options_.joined.directive()) {
+  exchange_->SetEvaluator(directive_.evaluate());
+}
+
+void ControlCore::Handle(ControlEvent event, MonotonicTime now) {
+  std::visit([&](const auto& e) { On(e, now); }, event);
+}
+
+void ControlCore::On(const SessionAnswered& event, MonotonicTime now) {
+  Step(SessionHeard{event.call}, now);
+  Take(event.response.directive());
+}
+
+void ControlCore::On(const HeartbeatWritten& event, MonotonicTime now) {
+  if (event.call != call_) {
+    return;
+  }
+  writing_ = false;
+  if (std::exchange(heartbeat_pending_, false)) {
+    Heartbeat(now);
+  }
+}
+
+void ControlCore::On(const SessionClosed& event, MonotonicTime now) {
+  if (event.call == call_) {
+    if (std::exchange(farewell_sent_, false) && evaluations_.empty()) {
+      may_leave_ = true;
+    } else {
+      spdlog::warn("event=session_closed status={}", absl::StatusCodeToString(event.code));
+    }
+  }
+  Step(event, now);
+}
+
+void ControlCore::On(const JoinAnswered& event, MonotonicTime now) {
+  if (event.status.ok()) {
+    spdlog::info("event=rejoined");
+    Take(event.directive);
+  } else {
+    spdlog::warn("event=rejoin_failed status={}", Quoted(event.status.ToString()));
+  }
+  Step(RejoinAnswered{event.status}, now);
+}
+
+void ControlCore::On(const EvaluationMade& event, MonotonicTime now) {
+  evaluations_.push_back(event.evaluation);
+  while (evaluations_.size() > kMaxEvaluationsPerHeartbeat) {
+    evaluations_.pop_front();
+  }
+  Step(HeartbeatWanted{}, now);
+}
+
+void ControlCore::On(const LeaveWanted&, MonotonicTime now) {
+  leaving_ = true;
+  Step(HeartbeatWanted{}, now);
+}
+
+void ControlCore::Step(const SessionEvent& event, MonotonicTime now) {
+  for (const SessionEffect& effect : machine_.Step(event, now)) {
+    if (const auto* open = std::get_if<OpenSession>(&effect)) {
+      call_ = open->call;
+      writing_ = false;
+      heartbeat_pending_ = false;
+      network_->OpenSession(call_);
+    } else if (std::holds_alternative<SendHeartbeat>(effect)) {
+      Heartbeat(now);
+    } else if (std::holds_alternative<CancelSession>(effect)) {
+      network_->CancelSession(call_);
+    } else {
+      network_->Join(options_.join);
+    }
+  }
+  if (!machine_.refused().ok()) {
+    exchange_->Fail(machine_.refused());
+  }
+  board_->Update([this](WorkerStatus& status) {
+    status.connected = machine_.connected();
+    status.session_reconnects = machine_.reconnects();
+  });
+}
+
+void ControlCore::Heartbeat(MonotonicTime now) {
+  if (writing_) {
+    heartbeat_pending_ = true;
+    return;
+  }
+  writing_ = true;
+  network_->Send(call_, MakeHeartbeat(now));
+}
+
+v1::SessionRequest ControlCore::MakeHeartbeat(MonotonicTime now) {
+  const WorkerStatus status = board_->Get().At(now);
+  v1::SessionRequest request;
+  request.set_run_id(options_.join.run_id());
+  request.set_worker_id(options_.join.worker_id());
+  request.set_incarnation(options_.join.incarnation());
+  *request.mutable_progress() = ToProgress(status);
+  for (const RoundAbstention& abstention : status.abstentions) {
+    v1::Abstention* added = request.add_abstentions();
+    added->set_fragment(static_cast<uint32_t>(abstention.fragment));
+    added->set_round(abstention.round);
+    added->set_reason(abstention.reason.substr(0, kMaxReasonBytes));
+  }
+  for (const v1::Evaluation& evaluation : evaluations_) {
+    *request.add_evaluations() = evaluation;
+  }
+  request.set_leaving(leaving_);
+  farewell_sent_ = leaving_;
+  return request;
+}
+
+void ControlCore::Take(const v1::Directive& directive) {
+  exchange_->SetEvaluator(directive.evaluate());
+  directive_ = directive;
+  may_leave_ = may_leave_ || directive.leave();
+  std::erase_if(evaluations_, [&](const v1::Evaluation& e) { return e.version() <= directive.evaluated_version(); });
+}
+
+}  // namespace diloco
