@@ -41,7 +41,8 @@ absl::StatusOr<std::unique_ptr<Driver>> Driver::Create(DriverOptions options, Dr
 
 void Driver::Run() { impl_->Run(); }
 void Driver::Shutdown() { impl_->Shutdown(); }
-void Driver::RunUntilIdle() { impl_->RunUntilIdle(); }
+void Driver::RunUntilIdle(std::optional<MonotonicTime> due) { impl_->RunUntilIdle(due); }
+MonotonicTime Driver::NextWakeUp() const { return impl_->NextWakeUp(); }
 
 void Driver::DescribeRun(v1::DescribeRunRequest request, Reply<v1::DescribeRunResponse> reply) {
   Offer(impl_.get(), std::move(request), std::move(reply),

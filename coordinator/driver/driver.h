@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -62,8 +63,11 @@ class Driver {
   // The thread's body; returns after Shutdown(), when nothing of its own is in flight on the executors.
   void Run();
   void Shutdown();
-  // Handles everything queued and due, without waiting. Not together with Run().
-  void RunUntilIdle();
+  // Handles everything queued and due, without waiting. Not together with Run(). `due`: when it was to be called at the
+  // latest, so that a process that stood still finds out, as Run() does; now, where that is later or absent.
+  void RunUntilIdle(std::optional<MonotonicTime> due = std::nullopt);
+  // When RunUntilIdle is due next, on the world's clock, if nothing is queued before.
+  MonotonicTime NextWakeUp() const;
 
   void DescribeRun(v1::DescribeRunRequest request, Reply<v1::DescribeRunResponse> reply);
   void Join(v1::JoinRequest request, Reply<v1::JoinResponse> reply);

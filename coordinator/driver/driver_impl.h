@@ -53,7 +53,9 @@ class Driver::Impl {
   absl::Status Recover(RecoveredState recovered);
 
   void Run();
-  void RunUntilIdle();
+  void RunUntilIdle(std::optional<MonotonicTime> due);
+  // On the world's clock.
+  MonotonicTime NextWakeUp() const { return NextDue() + paused_; }
   void Shutdown();
   Mailbox& mailbox() { return *mailbox_; }
   SessionToken NextToken() { return next_token_.fetch_add(1); }
@@ -125,7 +127,7 @@ class Driver::Impl {
   void Step(const RoundEvent& event);
   void Fail(const absl::Status& status);
   void CloseEverything(const absl::Status& status);
-  MonotonicTime NextWakeUp() const;
+  MonotonicTime NextDue() const;
   void ReportMembers();
   void ReportWaiting();
   // Runs `work()` on `executor`, then `then(result)` on the driver's thread; dropped when the driver has halted.

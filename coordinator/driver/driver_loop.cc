@@ -37,14 +37,15 @@ Driver::Impl::~Impl() = default;
 void Driver::Impl::Run() {
   next_tick_ = Now();
   while (!stopping_ || in_flight_ > 0) {
-    HandleQueued(NextWakeUp());
+    HandleQueued(NextDue());
   }
 }
 
-void Driver::Impl::RunUntilIdle() {
-  do {
+void Driver::Impl::RunUntilIdle(std::optional<MonotonicTime> due) {
+  HandleQueued(due ? std::min(*due + -paused_, Now()) : Now());
+  while (!mailbox_->empty()) {
     HandleQueued(Now());
-  } while (!mailbox_->empty());
+  }
 }
 
 void Driver::Impl::Shutdown() {
@@ -56,7 +57,7 @@ void Driver::Impl::Shutdown() {
   });
 }
 
-MonotonicTime Driver::Impl::NextWakeUp() const {
+MonotonicTime Driver::Impl::NextDue() const {
   const std::optional<MonotonicTime> deadline = machine_.NextDeadline();
   return deadline && !halted() ? std::min(*deadline, next_tick_) : next_tick_;
 }
@@ -110,6 +111,7 @@ void Driver::Impl::Step(const RoundEvent& event) {
     return;
   }
   for (const RoundEffect& effect : machine_.Step(event, Now())) {
+    world_.observer->OnEffect(effect);
     std::visit([this](const auto& e) { Carry(e); }, effect);
   }
   directives_stale_ = true;

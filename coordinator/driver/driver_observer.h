@@ -25,6 +25,8 @@ struct MemberCounts {
 class DriverObserver {
  public:
   virtual ~DriverObserver() = default;
+  // The machine's effect is carried out next.
+  virtual void OnEffect(const RoundEffect&) {}
   virtual void OnPhase(RunPhase) {}
   virtual void OnWorkerJoined(const std::string& /*worker*/, bool /*returning*/) {}
   virtual void OnWorkerLost(const std::string& /*worker*/) {}

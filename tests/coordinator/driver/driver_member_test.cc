@@ -272,6 +272,20 @@ TEST_F(DriverMemberTest, SilentWorkersAreLost) {
   EXPECT_TRUE(session.closed->ok());  // Heard again: it is back.
 }
 
+TEST_F(DriverMemberTest, ACoordinatorThatStoodStillLosesNobody) {
+  Seeded();
+  const MonotonicTime due = coordinator_.driver->NextWakeUp();
+  EXPECT_LE(due - coordinator_.clock.Now(), absl::Seconds(1));
+  coordinator_.clock.Advance(absl::Hours(1));
+  coordinator_.driver->RunUntilIdle(due);
+  EXPECT_THAT(coordinator_.observer.lost, ::testing::IsEmpty());
+  // The lease goes on from where it stood.
+  EXPECT_GT(coordinator_.driver->NextWakeUp(), coordinator_.clock.Now());
+  coordinator_.clock.Advance(absl::Seconds(21));
+  coordinator_.Pump();
+  EXPECT_THAT(coordinator_.observer.lost, ::testing::ElementsAre("east"));
+}
+
 TEST_F(DriverMemberTest, SubscriptionsAreChecked) {
   Seeded();
   EXPECT_EQ(east_.Subscribe({0}).status().code(), absl::StatusCode::kInvalidArgument);
