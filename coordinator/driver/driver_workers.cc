@@ -315,6 +315,9 @@ void Driver::Impl::TakeEvaluations(const v1::SessionRequest& request) {
     if (!evaluations_.empty() && evaluation.version() <= evaluations_.front().version()) {
       continue;
     }
+    if (evaluation.version() > machine_.OldestOpenRound()) {
+      continue;  // Nobody has that version: taken, it would shut out the true ones before it.
+    }
     evaluation.set_worker_id(request.worker_id());
     evaluations_.push_front(evaluation);
     if (evaluations_.size() > kMaxEvaluations) {

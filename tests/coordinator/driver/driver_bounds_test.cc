@@ -80,6 +80,9 @@ TEST_F(DriverEvaluationBoundsTest, TheNewestEvaluationsAreKeptAlsoOverARestart) 
   const HandWorker::Session session = east.OpenSession();
   constexpr int kReported = kMaxEvaluations + 10;
   for (int version = 0; version < kReported; ++version) {
+    for (int fragment = 0; version > 0 && fragment < 2; ++fragment) {
+      ASSERT_EQ(east.Contribute(fragment, version - 1, 0)->verdict(), v1::CONTRIBUTION_VERDICT_STORED);
+    }
     v1::SessionRequest heartbeat = east.Heartbeat();
     v1::Evaluation* evaluation = heartbeat.add_evaluations();
     evaluation->set_version(version);

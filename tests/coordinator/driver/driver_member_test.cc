@@ -229,6 +229,20 @@ TEST_F(DriverMemberTest, WrongSessionMessagesCloseTheSession) {
   EXPECT_EQ(closed([](v1::SessionRequest*) {}), absl::StatusCode::kOk);
 }
 
+TEST_F(DriverMemberTest, AnEvaluationOfAVersionThatIsNotPublishedIsNotTaken) {
+  Seeded();
+  const HandWorker::Session session = east_.OpenSession();
+  for (const int64_t version : {1, 0}) {
+    v1::SessionRequest heartbeat = east_.Heartbeat();
+    heartbeat.add_evaluations()->set_version(version);
+    heartbeat.mutable_evaluations(0)->set_tokens(1);
+    east_.Send(session, heartbeat);
+  }
+  EXPECT_TRUE(session.closed->ok());
+  EXPECT_EQ(session.directives->back().evaluated_version(), 0);
+  EXPECT_EQ(coordinator_.Call(&Driver::GetStatus, v1::GetStatusRequest())->evaluations_size(), 1);
+}
+
 TEST_F(DriverMemberTest, ANewerSessionOfAWorkerReplacesTheOlder) {
   Seeded();
   const HandWorker::Session older = east_.OpenSession();

@@ -37,7 +37,7 @@ class ServiceTest : public ::testing::Test {
   static constexpr int64_t kElements = 600'000;
 
   void Start(absl::Duration progress_deadline = kStreamProgressDeadline, bool reflection = false) {
-    absl::StatusOr<RunConfig> config = ParseRunConfig(kConfig, "run.yaml");
+    absl::StatusOr<RunConfig> config = ParseRunConfig(config_, "run.yaml");
     ASSERT_TRUE(config.ok()) << config.status();
     RecoveredState recovered;
     absl::StatusOr<std::unique_ptr<Store>> store =
@@ -45,7 +45,7 @@ class ServiceTest : public ::testing::Test {
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
     absl::StatusOr<std::unique_ptr<Driver>> driver = Driver::Create(
-        {.config = *config, .config_yaml = kConfig, .checkpoint_folder = folder_.File("data/checkpoints")},
+        {.config = *config, .config_yaml = config_, .checkpoint_folder = folder_.File("data/checkpoints")},
         {.clock = &clock_,
          .files = PosixFileSystem(),
          .store = store_.get(),
@@ -84,6 +84,7 @@ class ServiceTest : public ::testing::Test {
     return values;
   }
 
+  std::string config_ = kConfig;
   static constexpr const char* kNoNames[] = {"only", "unused", "values", "here"};
   const SteadyClock clock_;
   ::diloco::testing::TempFolder folder_;

@@ -1,11 +1,10 @@
 // The standard services (health, reflection) and the end of the service.
 #include <gmock/gmock.h>
-#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
-#include <future>
 #include <string>
 
+#include "tests/coordinator/service/raw_call.h"
 #include "tests/coordinator/service/service_fixture.h"
 
 namespace diloco {
@@ -14,46 +13,6 @@ namespace {
 using ::testing::HasSubstr;
 
 using StandardTest = ServiceTest;
-
-grpc::ByteBuffer ToBuffer(const std::string& bytes) {
-  grpc::Slice slice(bytes);
-  return grpc::ByteBuffer(&slice, 1);
-}
-
-std::string ToString(const grpc::ByteBuffer& buffer) {
-  grpc::Slice slice;
-  return buffer.DumpToSingleSlice(&slice).ok() ? std::string(slice.begin(), slice.end()) : "";
-}
-
-// One message there, at most one back, over any kind of method: what grpcurl and probes do without our stubs.
-class RawCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
- public:
-  RawCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method, const std::string& request)
-      : request_(ToBuffer(request)) {
-    SetDeadline(&context_);
-    grpc::GenericStub stub(channel);
-    stub.PrepareBidiStreamingCall(&context_, method, {}, this);
-    StartWriteLast(&request_, {});
-    StartRead(&response_);
-    StartCall();
-  }
-  void OnReadDone(bool ok) override {
-    if (ok) text_ = ToString(response_);
-  }
-  void OnDone(const grpc::Status& status) override { done_.set_value(status); }
-  // Waits for the end of the call.
-  std::pair<grpc::Status, std::string> Result() {
-    const grpc::Status status = done_.get_future().get();
-    return {status, text_};
-  }
-
- private:
-  grpc::ClientContext context_;
-  grpc::ByteBuffer request_;
-  grpc::ByteBuffer response_;
-  std::string text_;
-  std::promise<grpc::Status> done_;
-};
 
 // grpc.health.v1: HealthCheckRequest{service = 1}, HealthCheckResponse{status = 1}, SERVING = 1.
 std::string HealthRequest(const std::string& service) {
