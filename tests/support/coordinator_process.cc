@@ -15,8 +15,8 @@ int PortOf(const std::string& address) { return std::stoi(address.substr(address
 
 }  // namespace
 
-CoordinatorProcess::CoordinatorProcess(std::string folder, const std::string& config_yaml)
-    : folder_(std::move(folder)) {
+CoordinatorProcess::CoordinatorProcess(std::string folder, const std::string& config_yaml, Options options)
+    : folder_(std::move(folder)), options_(std::move(options)) {
   WriteFile(folder_ + "/run.yaml", config_yaml);
 }
 
@@ -25,11 +25,21 @@ std::string CoordinatorProcess::address() const { return absl::StrFormat("127.0.
 absl::Status CoordinatorProcess::Start() {
   const std::string port_file = folder_ + "/ports.json";
   std::remove(port_file.c_str());
+  std::vector<std::string> arguments = {Program("diloco-coordinator"),
+                                        "--config",
+                                        folder_ + "/run.yaml",
+                                        "--data-dir",
+                                        data_folder(),
+                                        "--listen",
+                                        address(),
+                                        "--http",
+                                        "127.0.0.1:0",
+                                        "--port-file",
+                                        port_file};
+  arguments.insert(arguments.end(), options_.arguments.begin(), options_.arguments.end());
   DILOCO_ASSIGN_OR_RETURN(
-      process_, Process::Start({.arguments = {Program("diloco-coordinator"), "--config", folder_ + "/run.yaml",
-                                              "--data-dir", data_folder(), "--listen", address(), "--http",
-                                              "127.0.0.1:0", "--port-file", port_file},
-                                .output_path = folder_ + "/coordinator.log"}));
+      process_,
+      Process::Start({.arguments = arguments, .output_path = log_path(), .environment = options_.environment}));
   if (absl::Status status = WaitForFile(port_file, kPatience); !status.ok()) {
     return absl::UnavailableError(absl::StrCat("the coordinator did not start: ", Log()));
   }

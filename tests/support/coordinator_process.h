@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,8 +21,14 @@ inline constexpr absl::Duration kPatience = absl::Seconds(60);
 
 class CoordinatorProcess {
  public:
+  struct Options {
+    std::vector<std::string> arguments;    // On top of what names files and addresses.
+    std::vector<std::string> environment;  // "NAME=value".
+  };
   // Files go into `folder`: run.yaml, data/, coordinator.log, ports.json.
-  CoordinatorProcess(std::string folder, const std::string& config_yaml);
+  CoordinatorProcess(std::string folder, const std::string& config_yaml)
+      : CoordinatorProcess(std::move(folder), config_yaml, Options()) {}
+  CoordinatorProcess(std::string folder, const std::string& config_yaml, Options options);
 
   // Starts it and waits until its port is open. The first start chooses the port, later ones use it again.
   absl::Status Start();
@@ -34,7 +41,8 @@ class CoordinatorProcess {
   int http_port() const { return http_port_; }
   std::string address() const;
   std::string data_folder() const { return folder_ + "/data"; }
-  std::string Log() const { return ReadFile(folder_ + "/coordinator.log"); }
+  std::string log_path() const { return folder_ + "/coordinator.log"; }
+  std::string Log() const { return ReadFile(log_path()); }
   Process& process() { return *process_; }
 
   // dilococtl ARGUMENTS -o json. Errors: its exit code and what it said.
@@ -42,6 +50,7 @@ class CoordinatorProcess {
 
  private:
   std::string folder_;
+  Options options_;
   int port_ = 0;
   int http_port_ = 0;
   std::optional<Process> process_;

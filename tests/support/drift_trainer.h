@@ -10,8 +10,8 @@
 
 namespace diloco::testing {
 
-// Each step moves every parameter a sixteenth of its way to 0 and by a hash of (seed, step, index), in [-1e-3, 1e-3), so
-// that parameters which are wrong once stay wrong; the gradient is minus that.
+// Each step moves every parameter a sixteenth of its way to 0 and by a hash of (seed, step, index), in [-1e-3, 1e-3),
+// so that parameters which are wrong once stay wrong; the gradient is minus that.
 class DriftTrainer : public Trainer {
  public:
   struct Options {

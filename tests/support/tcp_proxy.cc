@@ -127,6 +127,22 @@ void TcpProxy::SetRate(uint64_t bytes_per_second) {
   Wake();
 }
 
+void TcpProxy::Silence() {
+  {
+    MutexLock lock(&mutex_);
+    silent_ = true;
+  }
+  Wake();
+}
+
+void TcpProxy::Speak() {
+  {
+    MutexLock lock(&mutex_);
+    silent_ = false;
+  }
+  Wake();
+}
+
 void TcpProxy::Reset() {
   {
     MutexLock lock(&mutex_);
@@ -224,15 +240,18 @@ bool TcpProxy::Forward(Pipe& pipe) {
 void TcpProxy::Loop() {
   while (true) {
     bool limited = false;
+    bool silent = false;
     {
       MutexLock lock(&mutex_);
       if (stop_) return;
       if (reset_) live_.clear();
       reset_ = false;
       limited = rate_ > 0;
+      silent = silent_;
     }
     std::vector<pollfd> waiting = {{wake_[0], POLLIN, 0}, {listener_, POLLIN, 0}};
     for (const auto& connection : live_) {
+      if (silent) break;
       for (const Pipe* pipe : {&connection->up, &connection->down}) {
         const bool wants_read = pipe->buffered.empty() && Allowance(*pipe) > 0;
         if (wants_read) waiting.push_back({pipe->from, POLLIN, 0});
@@ -244,6 +263,7 @@ void TcpProxy::Loop() {
     while (read(wake_[0], drained, sizeof(drained)) > 0) {
     }
     if ((waiting[1].revents & POLLIN) != 0) Accept();
+    if (silent) continue;
     std::erase_if(live_, [this](const std::unique_ptr<Connection>& connection) {
       return !Forward(connection->up) || !Forward(connection->down);
     });

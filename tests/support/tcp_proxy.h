@@ -42,6 +42,10 @@ class TcpProxy {
   // Bulk bytes a second, both directions apart. 0: no limit. Up to a tenth of a second of a busy link is made up for
   // when this program's thread runs late; an idle link saves nothing.
   void SetRate(uint64_t bytes_per_second);
+  // From now on nothing passes, control neither, and no connection ends: a peer that closes or connects is not told
+  // anything. Until Speak(): then what waited passes.
+  void Silence();
+  void Speak();
   // Closes every connection; new ones are accepted.
   void Reset();
   // Called from the proxy's thread after bulk bytes were taken in. Set it before the first connection.
@@ -67,6 +71,7 @@ class TcpProxy {
   mutable Mutex mutex_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   bool reset_ ABSL_GUARDED_BY(mutex_) = false;
+  bool silent_ ABSL_GUARDED_BY(mutex_) = false;
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t granted_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t rate_ ABSL_GUARDED_BY(mutex_) = 0;

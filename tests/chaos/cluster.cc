@@ -1,0 +1,150 @@
+#include "tests/chaos/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <iostream>
+#include <sstream>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+
+namespace diloco::testing {
+
+using nlohmann::json;
+
+Cluster::Cluster(ClusterOptions options)
+    : options_(std::move(options)),
+      coordinator_(folder_.path(), options_.config_yaml,
+                   {.arguments = options_.coordinator_arguments, .environment = options_.coordinator_environment}),
+      copy_(coordinator_.data_folder(), folder_.File("copy")),
+      workers_(static_cast<size_t>(options_.workers)) {}
+
+Cluster::~Cluster() {
+  if (!::testing::Test::HasFailure()) return;
+  const std::string kept = folder_.path() + "-failed";
+  std::error_code error;
+  std::filesystem::rename(folder_.path(), kept, error);
+  std::cerr << "logs, traces and data folder are in " << (error ? folder_.path() : kept) << '\n';
+}
+
+std::string Cluster::IdOf(int worker) { return absl::StrCat("w", worker); }
+
+absl::Status Cluster::Start() {
+  DILOCO_RETURN_IF_ERROR(StartCoordinator());
+  for (int worker = 0; worker < options_.workers; ++worker) StartWorker(worker);
+  return absl::OkStatus();
+}
+
+void Cluster::StartWorker(int worker) { StartWorkerThrough(worker, coordinator_.address()); }
+
+void Cluster::StartWorkerThrough(int worker, const std::string& address) {
+  const std::string id = IdOf(worker);
+  Worker& entry = workers_.at(static_cast<size_t>(worker));
+  const std::string trace = folder_.File(absl::StrFormat("%s.%d.jsonl", id, entry.started++));
+  absl::StatusOr<Process> process = Process::Start(
+      {.arguments = {DILOCO_SYNTHETIC_WORKER, "--coordinator", address, "--id", id, "--worker", std::to_string(worker),
+                     "--elements", std::to_string(options_.elements), "--tensors", std::to_string(options_.tensors),
+                     "--step-ms", std::to_string(absl::ToInt64Milliseconds(options_.step_time)), "--trace", trace},
+       .output_path = folder_.File(id + ".log"),
+       .environment = options_.worker_environment});
+  DILOCO_CHECK(process.ok());
+  entry.process = *std::move(process);
+}
+
+void Cluster::KillWorker(int worker) {
+  Process& process = this->worker(worker);
+  process.Signal(SIGKILL);
+  process.Wait(kPatience).IgnoreError();  // Nothing survives SIGKILL.
+}
+
+int64_t Cluster::RoundsCommitted() const {
+  const absl::StatusOr<json> status = coordinator_.Ctl({"status"});
+  return status.ok() ? std::stoll(status->at("rounds_committed").get<std::string>()) : -1;
+}
+
+absl::Status Cluster::AwaitRounds(int64_t rounds, absl::Duration deadline) const {
+  const absl::Time end = absl::Now() + deadline;
+  int64_t committed = 0;
+  while ((committed = RoundsCommitted()) < rounds) {
+    if (absl::Now() > end) {
+      return absl::DeadlineExceededError(absl::StrFormat("%d of %d rounds: %s", committed, rounds, coordinator_.Log()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Cluster::AwaitEnd(absl::Duration deadline) {
+  for (int worker = 0; worker < options_.workers; ++worker) {
+    const absl::StatusOr<int> exit_code = this->worker(worker).Wait(deadline);
+    if (!exit_code.ok() || *exit_code != 0) {
+      return absl::UnknownError(absl::StrCat(IdOf(worker), ": ", exit_code.status().ToString(), ", exit code ",
+                                             exit_code.value_or(-1), "\n", LogOf(worker), coordinator_.Log()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<json> Cluster::TraceOf(int worker) const {
+  std::vector<json> trace;
+  for (int process = 0; process < workers_.at(static_cast<size_t>(worker)).started; ++process) {
+    std::istringstream lines(ReadFile(folder_.File(absl::StrFormat("%s.%d.jsonl", IdOf(worker), process))));
+    for (std::string line; std::getline(lines, line);) {
+      json entry = json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (entry.is_discarded()) continue;  // Cut by a kill.
+      entry["process"] = process;
+      trace.push_back(std::move(entry));
+    }
+  }
+  return trace;
+}
+
+std::string Cluster::LogOf(int worker) const { return ReadFile(folder_.File(IdOf(worker) + ".log")); }
+
+absl::Status Cluster::CheckNothingLost() {
+  DILOCO_ASSIGN_OR_RETURN(const JournalReplay replay, Replay());
+  int64_t compared = 0;
+  for (int worker = 0; worker < options_.workers; ++worker) {
+    for (const json& line : TraceOf(worker)) {
+      if (line.at("event") != "consensus") continue;
+      const std::optional<Digest> digest = replay.DigestOf(line.at("fragment"), line.at("version"));
+      if (!digest && replay.gaps() > 0) continue;
+      ++compared;
+      if (!digest)
+        return absl::DataLossError(absl::StrCat("the journal does not hold what was published: ", line.dump()));
+      if (digest->Hex() != line.at("digest")) {
+        return absl::DataLossError(absl::StrCat("the journal says ", digest->Hex(), ": ", line.dump()));
+      }
+    }
+  }
+  std::cout << "  journal: version " << replay.version(0) << ", " << replay.contributions_merged() << " merged, "
+            << replay.contributions_merged_late() << " late, " << replay.contributions_dropped() << " dropped; "
+            << compared << " digests of workers compared, " << replay.gaps() << " gaps\n";
+  return absl::OkStatus();
+}
+
+absl::Status Cluster::CheckEndedWell() {
+  DILOCO_RETURN_IF_ERROR(CheckNothingLost());
+  DILOCO_ASSIGN_OR_RETURN(const JournalReplay replay, Replay());
+  if (!replay.ended()) return absl::FailedPreconditionError("the journal has no end record");
+  for (int worker = 0; worker < options_.workers; ++worker) {
+    std::map<int, int64_t> versions;
+    for (const json& line : TraceOf(worker)) {
+      if (line.at("event") == "consensus") versions[line.at("fragment")] = line.at("version");
+      if (line.at("event") != "end") continue;
+      for (int f = 0; f < replay.fragments(); ++f) {
+        if (versions[f] == replay.version(f)) continue;
+        return absl::DataLossError(absl::StrFormat("%s ended with fragment %d at version %d instead of %d",
+                                                   IdOf(worker), f, versions[f], replay.version(f)));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace diloco::testing
