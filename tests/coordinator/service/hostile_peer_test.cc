@@ -35,14 +35,18 @@ using testing::HostileMessages;
 constexpr int64_t kElementCount = 64;
 constexpr int64_t kRounds = 4;
 
-// Every method of both services, found in the contract itself.
-std::vector<const MethodDescriptor*> Methods() {
-  std::vector<const MethodDescriptor*> methods;
+// Full name of every method of both services, found in the contract itself.
+std::vector<std::string> Methods() {
+  std::vector<std::string> methods;
   for (const char* service : {v1::WorkerService::service_full_name(), v1::AdminService::service_full_name()}) {
     const auto* descriptor = DescriptorPool::generated_pool()->FindServiceByName(service);
-    for (int i = 0; i < descriptor->method_count(); ++i) methods.push_back(descriptor->method(i));
+    for (int i = 0; i < descriptor->method_count(); ++i) methods.push_back(descriptor->method(i)->full_name());
   }
   return methods;
+}
+
+const MethodDescriptor& FindMethod(const std::string& name) {
+  return *DescriptorPool::generated_pool()->FindMethodByName(name);
 }
 
 std::string Path(const MethodDescriptor& method) {
@@ -239,10 +243,10 @@ rounds: {quorum: 1, grace_window: 0s}
   v1::RunState state_ = v1::RUN_STATE_UNSPECIFIED;
 };
 
-class HostilePeerTest : public HostilePeer, public ::testing::WithParamInterface<const MethodDescriptor*> {};
+class HostilePeerTest : public HostilePeer, public ::testing::WithParamInterface<std::string> {};
 
 TEST_P(HostilePeerTest, EveryFieldOfEveryRequestMayHoldAnything) {
-  const MethodDescriptor& method = *GetParam();
+  const MethodDescriptor& method = FindMethod(GetParam());
   const auto nothing = [](size_t, size_t) {};
   // The first to join decides what the run's model is, which is no fault.
   if (method.name() != "Join") {
@@ -281,7 +285,35 @@ TEST_P(HostilePeerTest, EveryFieldOfEveryRequestMayHoldAnything) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, HostilePeerTest, ::testing::ValuesIn(Methods()),
-                         [](const auto& param_info) { return param_info.param->name(); });
+                         [](const auto& param_info) { return FindMethod(param_info.param).name(); });
+
+// A member of this run that calls in the name of another one.
+TEST_P(HostilePeerTest, AnotherRunIsNotFound) {
+  const MethodDescriptor& method = FindMethod(GetParam());
+  ASSERT_TRUE(east_->Join().ok());
+  const std::unique_ptr<Message> request = Good(method, *east_);
+  const FieldDescriptor* run_id = request->GetDescriptor()->FindFieldByName("run_id");
+  ASSERT_NE(run_id, nullptr);
+  request->GetReflection()->SetString(request.get(), run_id, "r2");
+  // A session is told before it ends; half of it closed at once, it would end without.
+  if (method.name() == "Session") {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    const auto session = east_->stub().Session(&context);
+    ASSERT_TRUE(session->Write(dynamic_cast<const v1::SessionRequest&>(*request)));
+    v1::SessionResponse response;
+    EXPECT_FALSE(session->Read(&response));
+    EXPECT_EQ(session->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+    return;
+  }
+  // A seed is judged when it is whole.
+  if (auto* seed = dynamic_cast<v1::SeedRequest*>(request.get())) {
+    *seed = WireWorker(address(), "r2", "east", kElementCount).SeedMessages(FloatBytes(Gradient(0))).front();
+  }
+  const grpc::Status status = RawCall(channel_, Path(method), request->SerializeAsString()).Result().first;
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND) << status.error_message();
+  EXPECT_THAT(status.error_message(), ::testing::HasSubstr("run \"r2\" is not here"));
+}
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
@@ -297,10 +329,10 @@ TEST_F(HostilePeer, BytesOfEveryRequestMayBeMangled) {
   std::mt19937_64 random(seed);
   east_->JoinAndSeed(std::vector<float>(kElementCount, 1.0F));
   NextPeer();
-  const std::vector<const MethodDescriptor*> methods = Methods();
+  const std::vector<std::string> methods = Methods();
   for (uint64_t i = 0; i < messages && !HasFailure(); ++i) {
     if (i * 200 / messages > static_cast<uint64_t>(peers_) || !peer_->Join().ok()) NextPeer();
-    const MethodDescriptor& method = *methods[random() % methods.size()];
+    const MethodDescriptor& method = FindMethod(methods[random() % methods.size()]);
     Send(method, testing::Mangled(Good(method, *peer_)->SerializeAsString(), &random),
          absl::StrFormat("message %d", i));
   }

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/coordinator/service/service_fixture.h"
@@ -188,6 +190,71 @@ TEST_F(TransferTest, TheSnapshotHoldsTheSeedByteForByte) {
   }
   EXPECT_TRUE(reader->Finish().ok());
   EXPECT_TRUE(bytes == parameters);
+}
+
+// Its snapshot is a file of its own: while it reads, nobody waits, however many snapshots replace that one meanwhile.
+TEST_F(TransferTest, AJoinerThatDoesNotReadItsSnapshotHoldsNoRound) {
+  config_ = std::string(kConfig) + "rounds: {snapshot_every: 1}\n";
+  // More than the windows of a connection take in.
+  constexpr int64_t kLarge = 4'000'000;
+  constexpr int kRounds = 3;
+  Start();
+  WireWorker worker = Worker("east", kLarge);
+  const std::vector<float> parameters = Ramp(kLarge);
+  worker.JoinAndSeed(parameters);
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  const auto joiner = worker.stub().FetchSnapshot(&context, worker.Signed<v1::FetchSnapshotRequest>());
+  v1::FetchSnapshotResponse response;
+  ASSERT_TRUE(joiner->Read(&response));
+  ASSERT_EQ(response.header().version(), 0);
+
+  WireWorker trainer = Worker("east", kLarge);
+  ASSERT_TRUE(trainer.Join().ok());
+  auto request = trainer.Signed<v1::SubscribeRequest>();
+  request.add_next_rounds(0);
+  grpc::ClientContext subscription;
+  SetDeadline(&subscription);
+  const auto published = trainer.stub().Subscribe(&subscription, request);
+  for (int round = 0; round < kRounds; ++round) {
+    trainer.Contribute(round, std::vector<float>(kLarge, 1.0F));
+    v1::SubscribeResponse message;
+    do {
+      ASSERT_TRUE(published->Read(&message)) << "round " << round << " waits for the joiner";
+    } while (!message.has_commit());
+  }
+
+  std::string bytes;
+  while (joiner->Read(&response)) bytes += response.chunk().payload();
+  const grpc::Status status = joiner->Finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_TRUE(bytes == FloatBytes(parameters)) << "of the version that its header names";
+}
+
+// The deadline is on progress, not on the whole: a large model over a thin link takes as long as it takes.
+TEST_F(TransferTest, ATransferThatMovesOnMayTakeManyTimesTheProgressDeadline) {
+  constexpr auto kDeadline = std::chrono::milliseconds(300);
+  Start(absl::FromChrono(kDeadline));
+  WireWorker worker = Worker("east", 64);
+  ASSERT_TRUE(worker.Join().ok());
+  const std::vector<v1::SeedRequest> pieces = worker.SeedMessages(FloatBytes(Ramp(64)), 8);
+  ASSERT_EQ(pieces.size(), 32);
+  absl::Status status;
+  do {  // A busy machine may be late for a piece.
+    const auto begin = std::chrono::steady_clock::now();
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::SeedResponse response;
+    const auto writer = worker.stub().Seed(&context, &response);
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      // An even pace, of four deadlines in all.
+      std::this_thread::sleep_until(begin + 4 * kDeadline * i / pieces.size());
+      if (!writer->Write(pieces[i])) break;
+    }
+    writer->WritesDone();
+    status = FromGrpcStatus(writer->Finish());
+  } while (absl::IsDeadlineExceeded(status) || absl::IsCancelled(status));
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST_F(TransferTest, ASeedThatIsDamagedOutOfOrderOrShortIsRefusedAndMayComeAgain) {
