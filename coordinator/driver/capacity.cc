@@ -18,6 +18,9 @@ uint64_t EncodedBytes(const Codec& codec, const Layout& layout) {
   return bytes;
 }
 
+// At most so much of one message goes to a contribution that it lists: in the end record, or in a round's description.
+constexpr uint64_t kListedContributionBytes = 200;
+
 }  // namespace
 
 absl::Status CheckCapacity(const RunConfig& config, const Layout& layout) {
@@ -37,6 +40,13 @@ absl::Status CheckCapacity(const RunConfig& config, const Layout& layout) {
         absl::StrFormat("a model of %d parameters is too large for this run: two rounds of %d bytes of %s are more "
                         "than the %d bytes that wait for one subscriber; use a downlink codec of fewer bits",
                         layout.element_count(), down, config.wire.downlink, kMaxSubscriberQueueBytes));
+  }
+  const auto fragments = static_cast<uint64_t>(layout.fragment_count());
+  if (workers * rounds * fragments * kListedContributionBytes > uint64_t{kMaxMessageBytes}) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "%d workers x %d open rounds x %d fragments are more contributions than one message of %d bytes can list; use "
+        "fewer fragments, fewer workers, or less overlap or max_late",
+        workers, rounds, fragments, kMaxMessageBytes));
   }
   return absl::OkStatus();
 }

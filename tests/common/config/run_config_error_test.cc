@@ -92,6 +92,11 @@ TEST(RunConfigErrorTest, NamesWrongValues) {
       // Counts.
       {"rounds: {quorum: -1}", "run.yaml:2:18: rounds.quorum: \"-1\" is out of range; use [1, 256]"},
       {"inner_steps: 0", "run.yaml:2:14: inner_steps: \"0\" is out of range; use [1, 1000000]"},
+      {"inner_steps: 1000001", "run.yaml:2:14: inner_steps: \"1000001\" is out of range; use [1, 1000000]"},
+      {"max_late: 17", "run.yaml:2:11: max_late: \"17\" is out of range; use [0, 16]"},
+      {"rounds: {snapshot_every: 65}", "run.yaml:2:26: rounds.snapshot_every: \"65\" is out of range; use [1, 64]"},
+      {"wire: {connections: 17}", "run.yaml:2:21: wire.connections: \"17\" is out of range; use [1, 16]"},
+      {"model: {layers: 1025}", "run.yaml:2:17: model.layers: \"1025\" is out of range; use [1, 1024]"},
       {"max_late: 4294967297", "run.yaml:2:11: max_late: \"4294967297\" is out of range; use [0, 16]"},
       {"max_late: 99999999999999999999999",
        "run.yaml:2:11: max_late: \"99999999999999999999999\" is out of range; use [0, 16]"},
@@ -181,6 +186,11 @@ TEST(RunConfigErrorTest, NamesWrongValues) {
       {"lookahead: {momentum: true}", "run.yaml:2:23: lookahead.momentum: \"true\" is unknown; use one of own, shared"},
   };
   for (const Case& c : cases) EXPECT_EQ(ErrorAfterRun(c.yaml), c.error);
+}
+
+TEST(RunConfigErrorTest, NamesTooManyWorkers) {
+  EXPECT_EQ(ErrorOf("run: {id: a, workers: 257, rounds: 1}"),
+            "run.yaml:1:23: run.workers: \"257\" is out of range; use [1, 256]");
 }
 
 TEST(RunConfigErrorTest, NamesABadRunId) {

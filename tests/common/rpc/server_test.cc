@@ -3,53 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "common/base/limits.h"
+#include "common/net/listen_address.h"
 #include "common/rpc/channel.h"
-#include "common/rpc/status.h"
-#include "diloco/v1/admin.grpc.pb.h"
+#include "tests/common/rpc/echo_service.h"
 
 namespace diloco {
 namespace {
 
 using testing::HasSubstr;
-
-// Answers GetStatus with the caller's own address, and with the text that it sent.
-class EchoService final : public v1::AdminService::CallbackService {
- public:
-  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context, const v1::GetStatusRequest* request,
-                                      v1::GetStatusResponse* response) override {
-    response->set_run_id(context->peer());
-    response->set_reason(request->run_id());
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
-  }
-};
-
-NamedService Named(EchoService* service) { return {v1::AdminService::service_full_name(), service}; }
-
-RpcServer StartOrDie(EchoService* service, int port = 0) {
-  absl::StatusOr<RpcServer> server = StartRpcServer("--listen", {.address = {"127.0.0.1", port}}, {Named(service)});
-  EXPECT_TRUE(server.ok()) << server.status();
-  return server.ok() ? *std::move(server) : RpcServer();
-}
-
-absl::StatusOr<v1::GetStatusResponse> Call(const std::shared_ptr<grpc::Channel>& channel, size_t bytes = 0) {
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
-  v1::GetStatusRequest request;
-  request.set_run_id(std::string(bytes, 'x'));
-  v1::GetStatusResponse response;
-  const absl::Status status =
-      FromGrpcStatus(v1::AdminService::NewStub(channel)->GetStatus(&context, request, &response));
-  if (!status.ok()) return status;
-  return response;
-}
 
 TEST(RpcServerTest, ATakenPortIsAnErrorThatNamesIt) {
   EchoService service;
@@ -99,6 +65,26 @@ TEST(RpcServerTest, ListensOnANameToo) {
   EXPECT_NE(server->address.port, 0);
   EXPECT_TRUE(Call(MakeChannel(server->address.ToString())).ok());
 }
+
+TEST(RpcServerTest, IPv6IsServedAndTheAnyAddressOfItTakesIPv4Too) {
+  const absl::StatusOr<HostPort> loopback = ParseHostPort("--listen", "[::1]:0", PortZero::kAllow);
+  ASSERT_TRUE(loopback.ok());
+  if (!ProbeListenAddress("--listen", *loopback).ok()) GTEST_SKIP() << "this machine has no IPv6";
+  EchoService service;
+  absl::StatusOr<RpcServer> server = StartRpcServer("--listen", {.address = *loopback}, {Named(&service)});
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_TRUE(Call(MakeChannel(server->address.ToString())).ok());
+  EchoService other;
+  server = StartRpcServer("--listen", {.address = {"::", 0}}, {Named(&other)});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const std::string port = std::to_string(server->address.port);
+  EXPECT_TRUE(Call(MakeChannel("[::1]:" + port)).ok());
+  EXPECT_TRUE(Call(MakeChannel("127.0.0.1:" + port)).ok());
+}
+
+// A server that permits fewer pings than its clients send ends their connections; it takes a ping for too early by what
+// its clock and the network make of it.
+TEST(RpcServerTest, ClientsPingHalfAsOftenAsTheServerPermits) { EXPECT_LE(2 * kKeepalivePermitted, kKeepalivePeriod); }
 
 }  // namespace
 }  // namespace diloco

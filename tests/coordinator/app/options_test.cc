@@ -69,7 +69,9 @@ TEST(OptionsTest, WhatIsWrongIsOneSentence) {
   for (const Case& wrong :
        {Case{{"--lisen", "x"}, "--lisen"}, Case{{"--listen"}, "--listen"}, Case{{"--listen", "7070"}, "--listen"},
         Case{{"--http", "x"}, "--http"}, Case{{"--merge-threads", "0"}, "--merge-threads"},
-        Case{{"--merge-threads", "many"}, "--merge-threads"}, Case{{"stray"}, "stray"}}) {
+        Case{{"--merge-threads", "many"}, "--merge-threads"},
+        Case{{"--merge-threads", "257"}, "--merge-threads: Value 257 not in range 1 to 256"},
+        Case{{"stray"}, "stray"}}) {
     const absl::Status status = ParseRun(wrong.arguments).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr(wrong.part));

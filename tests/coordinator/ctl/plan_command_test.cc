@@ -162,6 +162,8 @@ TEST_F(PlanCommandTest, HelpBeginsWithExamples) {
 TEST_F(PlanCommandTest, BadInputIsOneSentenceAndExitsWithTwo) {
   std::vector<std::string> many_lines = {"--preset", "1B", "--method", "eager", "--plot", "/nowhere/plan.svg"};
   for (int h = 1; h <= 17; ++h) many_lines.insert(many_lines.end(), {"--inner-steps", std::to_string(h)});
+  std::vector<std::string> many_plans = {"--preset", "1B", "--method", "eager"};
+  for (int h = 1; h <= 257; ++h) many_plans.insert(many_plans.end(), {"--inner-steps", std::to_string(h)});
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{}, "no model: give --preset"},
       {{"--preset", "2B"}, "preset \"2B\" is not known; use one of 35M"},
@@ -189,6 +191,12 @@ TEST_F(PlanCommandTest, BadInputIsOneSentenceAndExitsWithTwo) {
       {{"--preset", "1B", "--paper"}, "--paper: stands alone"},
       {{"--preset", "1B", "--plot", ""}, "--plot: needs the name of a file"},
       {many_lines, "--plot with 17 lines: use at most 16"},
+      {many_plans, "1 methods times 257 values of H: use at most 256"},
+      {{"--layers", "4097", "--parameters", "1e9", "--step-seconds", "1"}, "--layers: Value 4097 not in range"},
+      {{"--layers", "4", "--parameters", "2e12", "--step-seconds", "1"}, "--parameters: Value 2e12 not in range"},
+      {{"--preset", "1B", "--step-seconds", "1e7"}, "--step-seconds: Value 1e7 not in range"},
+      {{"--preset", "1B", "--latency", "61s"}, "--latency 61s: use a duration such as 40ms, 0s to 60s"},
+      {{"--preset", "1B", "--fragments", "1025"}, "--fragments: Value 1025 not in range"},
   };
   for (const auto& [arguments, message] : cases) {
     EXPECT_EQ(Run(arguments), 2) << message;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "absl/strings/str_format.h"
+
 #include "common/base/check.h"
 #include "common/base/limits.h"
 #include "coordinator/driver/capacity.h"
@@ -87,6 +89,13 @@ TEST(StagingTest, AContributionOfNoBytesIsWholeAtOnce) {
 
 Layout OneTensor(int64_t elements) { return *Layout::Cut({TensorSpec{.name = "w", .shape = {elements}}}, CutRule()); }
 
+// Each large enough to be a fragment of its own.
+std::vector<TensorSpec> NamedTensors(int count) {
+  std::vector<TensorSpec> tensors;
+  for (int i = 0; i < count; ++i) tensors.push_back({.name = absl::StrFormat("t%d", i), .shape = {4}});
+  return tensors;
+}
+
 TEST(CapacityTest, WhatAllWorkersMayStageAtOnceIsWithinTheLimit) {
   RunConfig config;
   config.run.workers = 4;
@@ -115,6 +124,44 @@ TEST(CapacityTest, TwoRoundsFitASubscribersQueue) {
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("two rounds of 8589934596 bytes of fp32"));
   config.wire.downlink = "int8";
   EXPECT_TRUE(CheckCapacity(config, OneTensor(fits + 1)).ok());
+}
+
+// Also with names of the largest size: what the bound is made of.
+TEST(CapacityTest, OneMessageListsWhatIsOpenAtOnce) {
+  RunConfig config;
+  config.run.workers = 32;
+  config.overlap = config.inner_steps;  // Two open rounds.
+  config.fragments.cut.count = kMaxFragments;
+  const auto cut = [&config](int fragments) {
+    return *Layout::Cut(std::vector<TensorSpec>(NamedTensors(fragments)), config.fragments.cut);
+  };
+  constexpr int kFits = kMaxMessageBytes / 200 / (32 * 2);
+  EXPECT_TRUE(CheckCapacity(config, cut(kFits)).ok());
+  const absl::Status status = CheckCapacity(config, cut(kFits + 1));
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("32 workers x 2 open rounds x 328 fragments are more "
+                                                                  "contributions than one message of 4194304 bytes"));
+
+  v1::EndRecord end;
+  v1::DescribeRoundResponse described;
+  for (int i = 0; i < kFits * 32 * 2; ++i) {
+    v1::SettledContribution* line = end.add_settled();
+    line->mutable_id()->set_worker_id(std::string(kMaxNameBytes, 'w'));
+    line->mutable_id()->set_fragment(kMaxFragments);
+    line->mutable_id()->set_round(1'000'000'000);
+    line->mutable_digest()->set_value(std::string(16, 'd'));
+    line->set_settlement(v1::SETTLEMENT_DROPPED_RUN_ENDED);
+    line->set_weight(0x1p53);
+  }
+  for (int i = 0; i < kFits; ++i) {
+    v1::FragmentRound* fragment = described.add_fragments();
+    for (int worker = 0; worker < 32 * 2; ++worker) {
+      *fragment->add_settled() = end.settled(worker);
+      fragment->add_present(std::string(kMaxNameBytes, 'w'));
+    }
+  }
+  EXPECT_LE(end.ByteSizeLong(), size_t{kMaxMessageBytes});
+  EXPECT_LE(described.ByteSizeLong(), size_t{kMaxMessageBytes});
 }
 
 TEST(DeltaQueueTest, OnlyLiveMessagesCountAgainstTheLimit) {

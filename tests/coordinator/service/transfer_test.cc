@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -192,8 +193,9 @@ TEST_F(TransferTest, TheSnapshotHoldsTheSeedByteForByte) {
   EXPECT_TRUE(bytes == parameters);
 }
 
-// Its snapshot is a file of its own: while it reads, nobody waits, however many snapshots replace that one meanwhile.
-TEST_F(TransferTest, AJoinerThatDoesNotReadItsSnapshotHoldsNoRound) {
+// A snapshot is a file of its own: while joiners read it, and more of them than there are threads that read files,
+// nobody waits, however many snapshots replace that one meanwhile.
+TEST_F(TransferTest, JoinersThatDoNotReadTheirSnapshotsHoldNoRound) {
   config_ = std::string(kConfig) + "rounds: {snapshot_every: 1}\n";
   // More than the windows of a connection take in.
   constexpr int64_t kLarge = 4'000'000;
@@ -202,33 +204,43 @@ TEST_F(TransferTest, AJoinerThatDoesNotReadItsSnapshotHoldsNoRound) {
   WireWorker worker = Worker("east", kLarge);
   const std::vector<float> parameters = Ramp(kLarge);
   worker.JoinAndSeed(parameters);
-  grpc::ClientContext context;
-  SetDeadline(&context);
-  const auto joiner = worker.stub().FetchSnapshot(&context, worker.Signed<v1::FetchSnapshotRequest>());
+  struct Joiner {
+    explicit Joiner(const std::string& address) : worker(address, "r1", "east", kLarge) {
+      SetDeadline(&context);
+      snapshot = worker.stub().FetchSnapshot(&context, worker.Signed<v1::FetchSnapshotRequest>());
+    }
+    WireWorker worker;
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReader<v1::FetchSnapshotResponse>> snapshot;
+  };
+  std::vector<std::unique_ptr<Joiner>> joiners;
   v1::FetchSnapshotResponse response;
-  ASSERT_TRUE(joiner->Read(&response));
-  ASSERT_EQ(response.header().version(), 0);
+  for (int i = 0; i <= kSnapshotReaders; ++i) {
+    joiners.push_back(std::make_unique<Joiner>(address()));
+    ASSERT_TRUE(joiners.back()->snapshot->Read(&response));
+    ASSERT_EQ(response.header().version(), 0);
+  }
 
-  WireWorker trainer = Worker("east", kLarge);
-  ASSERT_TRUE(trainer.Join().ok());
-  auto request = trainer.Signed<v1::SubscribeRequest>();
+  auto request = worker.Signed<v1::SubscribeRequest>();
   request.add_next_rounds(0);
   grpc::ClientContext subscription;
   SetDeadline(&subscription);
-  const auto published = trainer.stub().Subscribe(&subscription, request);
+  const auto published = worker.stub().Subscribe(&subscription, request);
   for (int round = 0; round < kRounds; ++round) {
-    trainer.Contribute(round, std::vector<float>(kLarge, 1.0F));
+    worker.Contribute(round, std::vector<float>(kLarge, 1.0F));
     v1::SubscribeResponse message;
     do {
-      ASSERT_TRUE(published->Read(&message)) << "round " << round << " waits for the joiner";
+      ASSERT_TRUE(published->Read(&message)) << "round " << round << " waits for joiners";
     } while (!message.has_commit());
   }
 
-  std::string bytes;
-  while (joiner->Read(&response)) bytes += response.chunk().payload();
-  const grpc::Status status = joiner->Finish();
-  EXPECT_TRUE(status.ok()) << status.error_message();
-  EXPECT_TRUE(bytes == FloatBytes(parameters)) << "of the version that its header names";
+  for (const auto& joiner : joiners) {
+    std::string bytes;
+    while (joiner->snapshot->Read(&response)) bytes += response.chunk().payload();
+    const grpc::Status status = joiner->snapshot->Finish();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_TRUE(bytes == FloatBytes(parameters)) << "of the version that its header names";
+  }
 }
 
 // The deadline is on progress, not on the whole: a large model over a thin link takes as long as it takes.

@@ -89,6 +89,7 @@ TEST(OptionsTest, WrongValueIsNamed) {
   EXPECT_THAT(ErrorWith({"--http", "7070"}), HasSubstr("--http"));
   EXPECT_THAT(ErrorWith({"--threads", "0"}), HasSubstr("--threads"));
   EXPECT_THAT(ErrorWith({"--threads", "many"}), HasSubstr("--threads"));
+  EXPECT_THAT(ErrorWith({"--threads", "1025"}), HasSubstr("--threads: Value 1025 not in range 1 to 1024"));
   EXPECT_THAT(ErrorWith({"--progress", "loud"}), HasSubstr("--progress"));
   EXPECT_THAT(ErrorWith({"--connect-timeout", "30"}), AllOf(HasSubstr("--connect-timeout 30"), HasSubstr("30s")));
   EXPECT_THAT(ErrorWith({"--give-up-after", "-1s"}), HasSubstr("--give-up-after"));
