@@ -1,7 +1,12 @@
 #include "coordinator/ctl/json_output.h"
 
+#include <memory>
+#include <vector>
+
 #include "google/protobuf/descriptor.h"
+#include "google/protobuf/duration.pb.h"
 #include "google/protobuf/util/json_util.h"
+#include "google/protobuf/util/time_util.h"
 
 #include "common/base/check.h"
 #include <nlohmann/json.hpp>
@@ -11,6 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
 
 // protobuf writes NaN and infinities as strings, which a text field could hold as well: the descriptor tells them
 // apart.
@@ -37,14 +43,48 @@ void NullNonFinite(const google::protobuf::Descriptor& type, Json& object) {
   }
 }
 
+bool IsValid(const google::protobuf::Duration& duration) {
+  using google::protobuf::util::TimeUtil;
+  const int64_t seconds = duration.seconds();
+  const int32_t nanos = duration.nanos();
+  return seconds >= TimeUtil::kDurationMinSeconds && seconds <= TimeUtil::kDurationMaxSeconds &&
+         nanos > -1'000'000'000 && nanos < 1'000'000'000 && (seconds >= 0 || nanos <= 0) &&
+         (seconds <= 0 || nanos >= 0);
+}
+
+void ClearInvalidDurations(Message* message) {
+  const google::protobuf::Reflection& reflection = *message->GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(*message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (field->is_repeated()) {
+      for (int i = 0; i < reflection.FieldSize(*message, field); ++i) {
+        ClearInvalidDurations(reflection.MutableRepeatedMessage(message, field, i));
+      }
+      continue;
+    }
+    Message* inner = reflection.MutableMessage(message, field);
+    const auto* duration = dynamic_cast<const google::protobuf::Duration*>(inner);
+    if (duration == nullptr) {
+      ClearInvalidDurations(inner);
+    } else if (!IsValid(*duration)) {
+      reflection.ClearField(message, field);
+    }
+  }
+}
+
 }  // namespace
 
-std::string ToJson(const google::protobuf::Message& message, JsonStyle style) {
+std::string ToJson(const Message& message, JsonStyle style) {
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
+  const std::unique_ptr<Message> copy(message.New());
+  copy->CopyFrom(message);
+  ClearInvalidDurations(copy.get());
   std::string text;
-  DILOCO_CHECK(google::protobuf::util::MessageToJsonString(message, &text, options).ok());
+  DILOCO_CHECK(google::protobuf::util::MessageToJsonString(*copy, &text, options).ok());
   Json json = Json::parse(text);
   NullNonFinite(*message.GetDescriptor(), json);
   return json.dump(style == JsonStyle::kIndented ? 2 : -1) + "\n";

@@ -10,7 +10,7 @@ namespace diloco {
 enum class JsonStyle { kIndented, kOneLine };
 
 // Numbers that JSON does not have (NaN, infinities) are null. As in protobuf's JSON, 64-bit integers are strings, bytes
-// are base64 and durations are such as "1.5s". Ends with a newline.
+// are base64 and durations are such as "1.5s"; one that is out of protobuf's range is left out. Ends with a newline.
 std::string ToJson(const google::protobuf::Message& message, JsonStyle style);
 
 }  // namespace diloco
