@@ -102,8 +102,10 @@ class Walker {
       return r->FieldSize(*outer, field) == 0 ? r->AddMessage(outer, field)
                                               : r->MutableRepeatedMessage(outer, field, 0);
     };
-    const Message& sample = empty || !field->is_repeated() ? reflection.GetMessage(message, field)
-                                                           : reflection.GetRepeatedMessage(message, field, 0);
+    const Message& sample =
+        !field->is_repeated() ? reflection.GetMessage(message, field)
+        : empty ? *google::protobuf::MessageFactory::generated_factory()->GetPrototype(field->message_type())
+                : reflection.GetRepeatedMessage(message, field, 0);
     Visit(sample, name + (field->is_repeated() ? "[0]." : "."), inner);
   }
 

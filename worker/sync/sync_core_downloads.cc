@@ -97,6 +97,10 @@ absl::Status SyncCore::TakeSnapshot(uint64_t call) {
   if (!snapshot.ok()) {
     return Damaged(call, snapshot.status());
   }
+  if (snapshot->version > config_.run.rounds) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("snapshot of version %d in a run of %d rounds", snapshot->version, config_.run.rounds));
+  }
   spdlog::info("event=snapshot_taken version={}", snapshot->version);
   Adopt(*std::move(snapshot));
   std::vector<int64_t> next_rounds;
