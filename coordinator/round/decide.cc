@@ -24,11 +24,12 @@ std::string Names(const std::vector<std::string>& names) {
   return out;
 }
 
-// What else there is to say about members: who has nothing, who is lost, who comes later.
+// What else there is to say about members: who has nothing, who is lost, who is through, who comes later.
 std::string Asides(const RoundFacts& facts) {
   std::string out;
   if (!facts.abstained.empty()) absl::StrAppend(&out, "; nothing from ", Names(facts.abstained));
   if (!facts.lost.empty()) absl::StrAppend(&out, "; lost ", Names(facts.lost));
+  if (!facts.done.empty()) absl::StrAppend(&out, "; nothing more from ", Names(facts.done));
   if (!facts.later.empty()) absl::StrAppend(&out, "; not before a later round ", Names(facts.later));
   return out;
 }

@@ -20,6 +20,7 @@ struct RoundFacts {
   std::vector<std::string> abstained;         // Abstained or refused: an answer, though nothing to merge.
   std::vector<std::string> awaited;           // Members that are alive, owe a contribution and have not answered.
   std::vector<std::string> lost;              // Members that owe one and are lost.
+  std::vector<std::string> done;              // Left, evicted, or draining: nothing more comes from them.
   std::vector<std::string> later;             // Members that are alive and start with a later round.
   std::optional<MonotonicTime> quorum_since;  // When quorum was reached.
 };

@@ -62,6 +62,23 @@ bool FragmentRounds::Collects(int64_t round) const {
          std::holds_alternative<Collecting>(rounds_[static_cast<size_t>(index)].phase);
 }
 
+int FragmentRounds::Expel(const std::string& worker) {
+  const Closed* fixed = FixedSet();
+  int dropped = 0;
+  for (auto it = held_.lower_bound({worker, 0}); it != held_.end() && it->first.first == worker;) {
+    const ContributionId id{worker, fragment_, it->first.second};
+    const bool is_fixed = fixed != nullptr && std::any_of(fixed->settled.begin(), fixed->settled.end(),
+                                                          [&id](const Settled& line) { return line.id == id; });
+    if (const auto* contribution = std::get_if<Contribution>(&it->second); contribution != nullptr && !is_fixed) {
+      it->second = Expelled{contribution->digest};
+      ++dropped;
+    }
+    it = std::holds_alternative<Abstention>(it->second) ? held_.erase(it) : std::next(it);
+  }
+  changed_ = true;
+  return dropped;
+}
+
 void FragmentRounds::Advance(const Membership& members, bool members_changed, MonotonicTime now,
                              std::vector<RoundEffect>* effects) {
   const std::optional<MonotonicTime> grace_end = GraceEnd();
@@ -79,14 +96,17 @@ void FragmentRounds::Advance(const Membership& members, bool members_changed, Mo
     }
   }
   if (!Collects(next_round_)) return;
-  Decision decision = Decide(Facts(0, members), now);
-  if (decision.close) Close(members, std::move(decision.reason), effects);
+  const RoundFacts facts = Facts(0, members);
+  Decision decision = Decide(facts, now);
+  if (decision.close) Close(members, facts.quorum, std::move(decision.reason), effects);
 }
 
-void FragmentRounds::Close(const Membership& members, std::string reason, std::vector<RoundEffect>* effects) {
+void FragmentRounds::Close(const Membership& members, int quorum, std::string reason,
+                           std::vector<RoundEffect>* effects) {
   Merging merging;
   merging.settled = SettledBy(next_round_, members);
   merging.participating_weight = ParticipatingWeight(next_round_, merging.settled, members);
+  merging.quorum = quorum;
   merging.reason = std::move(reason);
   StartMerge start{.fragment = fragment_, .round = next_round_, .merged = {}};
   std::copy_if(merging.settled.begin(), merging.settled.end(), std::back_inserter(start.merged),
@@ -127,6 +147,12 @@ std::optional<Settled> FragmentRounds::LineFor(const Key& key, const Entry& entr
     line.settlement = Settlement::kDroppedRefused;
     return line;
   }
+  if (const auto* expelled = std::get_if<Expelled>(&entry)) {
+    line.digest = expelled->digest;
+    line.settlement = Settlement::kDroppedEvicted;
+    line.weight = 0;
+    return line;
+  }
   return std::nullopt;  // Nothing was sent.
 }
 
@@ -135,7 +161,8 @@ double FragmentRounds::ParticipatingWeight(int64_t round, const std::vector<Sett
   // A worker that is merged counts with what is merged, so that the sum does not depend on what else has arrived.
   std::map<std::string, double> weights;
   for (const auto& [worker, member] : members.all()) {
-    if (member.state == MemberState::kAlive && member.first_round <= round) weights[worker] = member.weight;
+    const bool takes_part = member.state == MemberState::kAlive && !member.IsDoneBefore(round);
+    if (takes_part && member.first_round <= round) weights[worker] = member.weight;
   }
   for (const Settled& line : settled) {
     if (line.settlement == Settlement::kMerged) weights[line.id.worker] = line.weight;
@@ -197,7 +224,13 @@ bool FragmentRounds::NeedsWorker(const std::string& worker, const Membership& me
   others.insert(facts.abstained.begin(), facts.abstained.end());
   others.insert(facts.awaited.begin(), facts.awaited.end());
   others.erase(worker);
-  return static_cast<int>(others.size()) < options_.quorum;
+  return static_cast<int>(others.size()) < facts.quorum;
+}
+
+bool FragmentRounds::TakesPart(const std::string& worker, const Member& member) const {
+  if (rounds_.empty()) return false;
+  if (const Entry* held = FindAnswer(worker, next_round_)) return std::holds_alternative<Contribution>(*held);
+  return member.state == MemberState::kAlive && member.first_round <= next_round_ && !member.IsDoneBefore(next_round_);
 }
 
 std::optional<MonotonicTime> FragmentRounds::GraceEnd() const {
@@ -207,23 +240,44 @@ std::optional<MonotonicTime> FragmentRounds::GraceEnd() const {
   return *collecting->quorum_since + options_.grace_window;
 }
 
+const FragmentRounds::Closed* FragmentRounds::FixedSet() const {
+  if (rounds_.empty()) return nullptr;
+  if (const auto* merging = std::get_if<Merging>(&rounds_.front().phase)) return merging;
+  return std::get_if<Committing>(&rounds_.front().phase);
+}
+
+int FragmentRounds::Quorum(const Membership& members, int64_t round) const {
+  if (options_.quorum < options_.workers) return options_.quorum;
+  const auto left = std::count_if(members.all().begin(), members.all().end(), [&](const auto& entry) {
+    return FindAnswer(entry.first, round) != nullptr || !entry.second.IsDoneBefore(round);
+  });
+  return std::clamp(static_cast<int>(left), 1, options_.quorum);
+}
+
 const FragmentRounds::Entry* FragmentRounds::Find(const std::string& worker, int64_t round) const {
   const auto it = held_.find({worker, round});
   return it == held_.end() ? nullptr : &it->second;
 }
 
+const FragmentRounds::Entry* FragmentRounds::FindAnswer(const std::string& worker, int64_t round) const {
+  const Entry* entry = Find(worker, round);
+  return entry == nullptr || std::holds_alternative<Expelled>(*entry) ? nullptr : entry;
+}
+
 RoundFacts FragmentRounds::Facts(size_t index, const Membership& members) const {
   const int64_t round = next_round_ + static_cast<int64_t>(index);
   RoundFacts facts;
-  facts.quorum = options_.quorum;
+  facts.quorum = Quorum(members, round);
   facts.grace_window = options_.grace_window;
   facts.live = members.CountAlive();
   if (const auto* collecting = std::get_if<Collecting>(&rounds_[index].phase)) {
     facts.quorum_since = collecting->quorum_since;
   }
   for (const auto& [worker, member] : members.all()) {
-    if (const Entry* held = Find(worker, round)) {
+    if (const Entry* held = FindAnswer(worker, round)) {
       (std::holds_alternative<Contribution>(*held) ? facts.present : facts.abstained).push_back(worker);
+    } else if (member.IsDoneBefore(round)) {
+      facts.done.push_back(worker);
     } else if (member.state == MemberState::kAlive) {
       (member.first_round <= round ? facts.awaited : facts.later).push_back(worker);
     } else if (member.state == MemberState::kLost && member.first_round <= round) {
@@ -241,15 +295,13 @@ std::vector<RoundView> FragmentRounds::Views(const Membership& members, Monotoni
     view.fragment = fragment_;
     view.round = next_round_ + static_cast<int64_t>(i);
     view.opened = rounds_[i].opened;
-    const Closed* closed = nullptr;
-    if (const auto* merging = std::get_if<Merging>(&rounds_[i].phase)) {
-      view.phase = RoundPhase::kMerging;
-      closed = merging;
-    } else if (const auto* committing = std::get_if<Committing>(&rounds_[i].phase)) {
-      view.phase = RoundPhase::kCommitting;
-      closed = committing;
+    view.quorum = facts.quorum;
+    const Closed* closed = i == 0 ? FixedSet() : nullptr;
+    if (closed != nullptr) {
+      view.phase = std::holds_alternative<Merging>(rounds_[i].phase) ? RoundPhase::kMerging : RoundPhase::kCommitting;
     }
     if (closed != nullptr) {
+      view.quorum = closed->quorum;
       view.reason = closed->reason;
       view.settled = closed->settled;
     } else {

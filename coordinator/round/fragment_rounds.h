@@ -44,6 +44,9 @@ class FragmentRounds {
   void Refuse(const ContributionRefused& event);
   void Abstain(const WorkerAbstained& event);
   bool Collects(int64_t round) const;
+  // Drops what is held of an evicted worker and no fixed set holds; returns how many contributions that is. They stay
+  // as lines to be settled.
+  int Expel(const std::string& worker);
 
   // Closes the oldest round when Decide says so. Does nothing when nothing relevant has changed since the last call:
   // an answer, a commit, the membership (`members_changed`), or a grace window that has ended.
@@ -60,6 +63,8 @@ class FragmentRounds {
   int64_t NewestHeld(const std::string& worker) const;
   // The oldest round cannot reach its quorum without `worker`.
   bool NeedsWorker(const std::string& worker, const Membership& members) const;
+  // The oldest round holds the member's contribution, or expects one.
+  bool TakesPart(const std::string& worker, const Member& member) const;
   std::optional<MonotonicTime> GraceEnd() const;
   std::vector<RoundView> Views(const Membership& members, MonotonicTime now) const;
 
@@ -73,13 +78,18 @@ class FragmentRounds {
     std::string reason;
   };
   struct Abstention {};
+  // A contribution of a worker that was evicted since.
+  struct Expelled {
+    Digest digest;
+  };
   using Key = std::pair<std::string, int64_t>;  // Worker, round.
-  using Entry = std::variant<Contribution, Refusal, Abstention>;
+  using Entry = std::variant<Contribution, Refusal, Abstention, Expelled>;
 
   // The set is fixed.
   struct Closed {
     std::vector<Settled> settled;
     double participating_weight = 0;
+    int quorum = 0;
     std::string reason;
   };
   struct Collecting {
@@ -92,9 +102,15 @@ class FragmentRounds {
     std::variant<Collecting, Merging, Committing> phase;
   };
 
+  // The oldest round's set, once it is fixed.
+  const Closed* FixedSet() const;
+  // What a round needs, see RoundMachine.
+  int Quorum(const Membership& members, int64_t round) const;
+  // What a worker said of a round; not of one that was evicted since.
+  const Entry* FindAnswer(const std::string& worker, int64_t round) const;
   const Entry* Find(const std::string& worker, int64_t round) const;
   RoundFacts Facts(size_t index, const Membership& members) const;
-  void Close(const Membership& members, std::string reason, std::vector<RoundEffect>* effects);
+  void Close(const Membership& members, int quorum, std::string reason, std::vector<RoundEffect>* effects);
   std::vector<Settled> SettledBy(int64_t round, const Membership& members) const;
   // The settled line of an entry, were it a contribution that ends as `settlement`; nullopt for an abstention.
   std::optional<Settled> LineFor(const Key& key, const Entry& entry, Settlement settlement) const;

@@ -11,6 +11,9 @@
 namespace diloco {
 namespace {
 
+// Alive, and there for the rounds to come.
+bool Stays(const Member& member) { return member.state == MemberState::kAlive && !member.draining; }
+
 RefuseWorker Refuse(const WorkerJoined& event, RefuseWorker::Reason reason, std::string message) {
   return {.worker = event.worker, .incarnation = event.incarnation, .reason = reason, .message = std::move(message)};
 }
@@ -23,6 +26,8 @@ void Membership::Restore(const RecoveredRounds::Member& recovered, MonotonicTime
   Admit(recovered.worker, recovered.incarnation, recovered.first_round, now);
   Member& member = members_.at(recovered.worker);
   if (recovered.left) member.state = MemberState::kLeft;
+  if (recovered.evicted) member.state = MemberState::kEvicted;
+  member.draining = recovered.draining && member.Belongs();
   member.settled_rounds = recovered.settled_rounds;
 }
 
@@ -30,7 +35,7 @@ void Membership::Heard(const std::string& worker, uint64_t incarnation, Monotoni
   const auto it = members_.find(worker);
   if (it == members_.end()) return;
   Member& member = it->second;
-  if (member.incarnation != incarnation || member.state == MemberState::kLeft) return;
+  if (member.incarnation != incarnation || !member.Belongs()) return;
   changed_ |= member.state != MemberState::kAlive;
   member.state = MemberState::kAlive;
   member.last_heard = now;
@@ -39,6 +44,11 @@ void Membership::Heard(const std::string& worker, uint64_t incarnation, Monotoni
 RoundEffect Membership::Join(const WorkerJoined& event, int64_t first_round, bool ended, MonotonicTime now) {
   const auto it = members_.find(event.worker);
   const bool known = it != members_.end();
+  if (known && it->second.state == MemberState::kEvicted) {
+    return Refuse(event, RefuseWorker::Reason::kEvicted,
+                  absl::StrCat("worker \"", event.worker, "\" was evicted by an operator; `dilococtl worker admit ",
+                               event.worker, "` lets it join again"));
+  }
   const bool same = known && it->second.incarnation == event.incarnation;
   if (same && (ended || it->second.state != MemberState::kLeft)) {
     // After the end even one that left may come back, to hear how it ended.
@@ -66,9 +76,46 @@ RoundEffect Membership::Join(const WorkerJoined& event, int64_t first_round, boo
 
 void Membership::Leave(const WorkerLeft& event, std::vector<RoundEffect>* effects) {
   if (Current(event.worker, event.incarnation) == nullptr) return;
-  members_.at(event.worker).state = MemberState::kLeft;
-  changed_ = true;
+  End(event.worker, MemberState::kLeft);
   effects->emplace_back(RecordDeparture{event.worker, event.incarnation});
+}
+
+void Membership::Stop(const WorkerStopped& event) {
+  if (Current(event.worker, event.incarnation) == nullptr) return;
+  Member& member = members_.at(event.worker);
+  if (!member.draining || member.last_round == event.last_round) return;
+  member.last_round = event.last_round;
+  changed_ = true;
+}
+
+bool Membership::Drain(const std::string& worker) {
+  const auto it = members_.find(worker);
+  if (it == members_.end() || !it->second.Belongs() || it->second.draining) return false;
+  it->second.draining = true;
+  changed_ = true;
+  return true;
+}
+
+bool Membership::Evict(const std::string& worker) {
+  const auto it = members_.find(worker);
+  if (it == members_.end() || it->second.state == MemberState::kEvicted) return false;
+  End(worker, MemberState::kEvicted);
+  return true;
+}
+
+bool Membership::Readmit(const std::string& worker) {
+  const auto it = members_.find(worker);
+  if (it == members_.end() || it->second.state != MemberState::kEvicted) return false;
+  it->second.state = MemberState::kLeft;
+  return true;
+}
+
+void Membership::End(const std::string& worker, MemberState state) {
+  Member& member = members_.at(worker);
+  member.state = state;
+  member.draining = false;
+  member.last_round.reset();
+  changed_ = true;
 }
 
 void Membership::ExpireLeases(MonotonicTime now, std::vector<RoundEffect>* effects) {
@@ -87,7 +134,7 @@ const Member* Membership::Find(const std::string& worker) const {
 
 const Member* Membership::Current(const std::string& worker, uint64_t incarnation) const {
   const Member* member = Find(worker);
-  const bool current = member != nullptr && member->incarnation == incarnation && member->state != MemberState::kLeft;
+  const bool current = member != nullptr && member->incarnation == incarnation && member->Belongs();
   return current ? member : nullptr;
 }
 
@@ -96,10 +143,15 @@ int Membership::CountAlive() const {
                                         [](const auto& entry) { return entry.second.state == MemberState::kAlive; }));
 }
 
+int Membership::CountStaying() const {
+  return static_cast<int>(
+      std::count_if(members_.begin(), members_.end(), [](const auto& entry) { return Stays(entry.second); }));
+}
+
 std::string Membership::FirstJoined() const {
   const std::pair<const std::string, Member>* first = nullptr;
   for (const auto& entry : members_) {
-    if (entry.second.state != MemberState::kAlive) continue;
+    if (!Stays(entry.second)) continue;
     if (first == nullptr || entry.second.join_order < first->second.join_order) first = &entry;
   }
   return first == nullptr ? "" : first->first;
@@ -107,7 +159,7 @@ std::string Membership::FirstJoined() const {
 
 std::string Membership::FirstById() const {
   for (const auto& [worker, member] : members_) {
-    if (member.state == MemberState::kAlive) return worker;
+    if (Stays(member)) return worker;
   }
   return "";
 }
@@ -137,12 +189,14 @@ void Membership::NoteSettled(const ContributionId& id) {
 bool Membership::TakeChanged() { return std::exchange(changed_, false); }
 
 void Membership::Admit(const std::string& worker, uint64_t incarnation, int64_t first_round, MonotonicTime now) {
-  // What a predecessor had settled stays settled, and its weight is the best guess at the successor's.
+  // What a predecessor had settled stays settled, its weight is the best guess at the successor's, and a drain that it
+  // did not live to carry out is the successor's to carry out.
   Member& member = members_[worker];
   member.incarnation = incarnation;
   member.state = MemberState::kAlive;
   member.join_order = admissions_++;
   member.first_round = first_round;
+  member.last_round.reset();
   member.last_heard = now;
   member.settled_rounds.resize(static_cast<size_t>(options_.fragments), -1);
   changed_ = true;

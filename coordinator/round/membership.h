@@ -20,23 +20,37 @@ struct Member {
   int64_t join_order = 0;  // Ascends with each admission of an incarnation.
   int64_t first_round = 0;
   MonotonicTime last_heard;
-  double weight = 1;                    // Of its newest accepted contribution; 1 until there is one.
-  int64_t weight_round = -1;            // The round of that contribution.
+  bool draining = false;              // It is to leave; only while it is alive or lost.
+  std::optional<int64_t> last_round;  // Draining, and it takes no further steps: the last round that it contributes to.
+  double weight = 1;                  // Of its newest accepted contribution; 1 until there is one.
+  int64_t weight_round = -1;          // The round of that contribution.
   std::vector<int64_t> settled_rounds;  // Newest settled round by fragment; -1: none.
+
+  // Neither left nor evicted.
+  bool Belongs() const { return state == MemberState::kAlive || state == MemberState::kLost; }
+  // It will contribute nothing to this round: it left, is evicted, or is draining and has stopped before it or is lost.
+  bool IsDoneBefore(int64_t round) const {
+    return !Belongs() || (draining && (state == MemberState::kLost || (last_round && *last_round < round)));
+  }
 };
 
 class Membership {
  public:
   explicit Membership(const RoundOptions& options);
 
-  // A member that recovery found, alive with a fresh lease or left for good.
+  // A member that recovery found, alive with a fresh lease, or left for good, or evicted.
   void Restore(const RecoveredRounds::Member& recovered, MonotonicTime now);
 
   // Renews the lease of a member that has not left; one that was lost is alive again.
   void Heard(const std::string& worker, uint64_t incarnation, MonotonicTime now);
   // Admits or refuses; a new incarnation starts with `first_round`.
   RoundEffect Join(const WorkerJoined& event, int64_t first_round, bool ended, MonotonicTime now);
+  void Stop(const WorkerStopped& event);
   void Leave(const WorkerLeft& event, std::vector<RoundEffect>* effects);
+  // By an operator. False: without effect, see the events.
+  bool Drain(const std::string& worker);
+  bool Evict(const std::string& worker);
+  bool Readmit(const std::string& worker);
   void ExpireLeases(MonotonicTime now, std::vector<RoundEffect>* effects);
 
   // By id, whatever its state and incarnation; nullptr: never joined.
@@ -45,7 +59,8 @@ class Membership {
   const Member* Current(const std::string& worker, uint64_t incarnation) const;
   const std::map<std::string, Member>& all() const { return members_; }
   int CountAlive() const;
-  // Alive, first in join order, or in id order; empty: none.
+  // Alive and not draining: how many, the first in join order, the first in id order; empty: none.
+  int CountStaying() const;
   std::string FirstJoined() const;
   std::string FirstById() const;
   std::optional<MonotonicTime> NextLeaseEnd() const;
@@ -58,6 +73,8 @@ class Membership {
 
  private:
   void Admit(const std::string& worker, uint64_t incarnation, int64_t first_round, MonotonicTime now);
+  // It left or is evicted.
+  void End(const std::string& worker, MemberState state);
 
   const RoundOptions options_;
   std::map<std::string, Member> members_;

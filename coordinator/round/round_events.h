@@ -22,7 +22,14 @@ struct ContributionId {
   friend auto operator<=>(const ContributionId&, const ContributionId&) = default;
 };
 
-enum class Settlement { kMerged, kDroppedLate, kDroppedRefused, kDroppedOutOfOrder, kDroppedRunEnded };
+enum class Settlement {
+  kMerged,
+  kDroppedLate,
+  kDroppedRefused,
+  kDroppedOutOfOrder,
+  kDroppedRunEnded,
+  kDroppedEvicted,
+};
 
 // One line of a settled list.
 struct Settled {
@@ -49,10 +56,31 @@ struct WorkerHeard {
   std::string worker;
   uint64_t incarnation = 0;
 };
+// A draining member takes no further steps: it contributes to no round after `last_round`; -1: to none at all. Said
+// again and again, so that it need not be durable; ignored of a member that is not draining.
+struct WorkerStopped {
+  std::string worker;
+  uint64_t incarnation = 0;
+  int64_t last_round = -1;
+};
 // It leaves for good.
 struct WorkerLeft {
   std::string worker;
   uint64_t incarnation = 0;
+};
+// An operator wants a member to finish its round, see what it sent settled, and leave. Without effect on one that left,
+// is evicted or is draining already.
+struct DrainAsked {
+  std::string worker;
+};
+// An operator throws a member out: what it has sent and no fixed set holds is dropped, and its id is refused, whatever
+// the incarnation, until EvictionLifted. Without effect on an id that never joined or is evicted.
+struct EvictionAsked {
+  std::string worker;
+};
+// An operator lets an evicted id join again. Without effect on any other.
+struct EvictionLifted {
+  std::string worker;
 };
 // Snapshot 0 is durable.
 struct RunSeeded {};
@@ -88,9 +116,9 @@ struct EndPersisted {};
 // Time passed. Also implied by every other event.
 struct TimePassed {};
 
-using RoundEvent =
-    std::variant<WorkerJoined, WorkerHeard, WorkerLeft, RunSeeded, ContributionStored, ContributionRefused,
-                 WorkerAbstained, MergeFinished, CommitPersisted, EndPersisted, TimePassed>;
+using RoundEvent = std::variant<WorkerJoined, WorkerHeard, WorkerStopped, WorkerLeft, DrainAsked, EvictionAsked,
+                                EvictionLifted, RunSeeded, ContributionStored, ContributionRefused, WorkerAbstained,
+                                MergeFinished, CommitPersisted, EndPersisted, TimePassed>;
 
 // ---- Effects, in the order in which they are to be carried out ----
 
@@ -104,7 +132,7 @@ struct AdmitWorker {
 struct RefuseWorker {
   std::string worker;
   uint64_t incarnation = 0;
-  enum class Reason { kIdInUse, kRunEnded, kTooManyMembers } reason = Reason::kIdInUse;
+  enum class Reason { kIdInUse, kRunEnded, kTooManyMembers, kEvicted } reason = Reason::kIdInUse;
   std::string message;
 };
 // Its lease ended. It stays a member, is not waited for, and may come back.
@@ -115,6 +143,20 @@ struct WorkerLost {
 struct RecordDeparture {
   std::string worker;
   uint64_t incarnation = 0;
+};
+// Make "is to leave" durable, then tell the worker.
+struct RecordDrain {
+  std::string worker;
+};
+// Make the eviction durable and end what is open of the worker. `dropped`: contributions that were held of it, which
+// the next rounds settle as dropped.
+struct RecordEviction {
+  std::string worker;
+  int dropped = 0;
+};
+// Make durable that an evicted id may join again.
+struct RecordReadmission {
+  std::string worker;
 };
 // Answer an upload, abstention or refusal. Verdict kWanted never occurs here. kStored: held, or held before; for an
 // abstention: noted. Bytes that came with any other verdict are the driver's to discard, unless it holds the same id.
@@ -150,7 +192,8 @@ struct PersistEnd {
 };
 struct PublishEnd {};
 
-using RoundEffect = std::variant<AdmitWorker, RefuseWorker, WorkerLost, RecordDeparture, AnswerContribution, StartMerge,
-                                 PersistCommit, PublishGlobalDelta, ReleaseContribution, PersistEnd, PublishEnd>;
+using RoundEffect = std::variant<AdmitWorker, RefuseWorker, WorkerLost, RecordDeparture, RecordDrain, RecordEviction,
+                                 RecordReadmission, AnswerContribution, StartMerge, PersistCommit, PublishGlobalDelta,
+                                 ReleaseContribution, PersistEnd, PublishEnd>;
 
 }  // namespace diloco

@@ -19,7 +19,7 @@
 namespace diloco {
 namespace {
 
-// Every event of a member is a sign of life, except that it leaves.
+// Every event of a member, but not of an operator, is a sign of life.
 struct Sender {
   std::string worker;
   uint64_t incarnation = 0;
@@ -29,7 +29,7 @@ std::optional<Sender> SenderOf(const RoundEvent& event) {
   return std::visit(
       [](const auto& e) -> std::optional<Sender> {
         if constexpr (requires { e.id; }) return Sender{e.id.worker, e.incarnation};
-        if constexpr (requires { e.worker; }) return Sender{e.worker, e.incarnation};
+        if constexpr (requires { e.worker, e.incarnation; }) return Sender{e.worker, e.incarnation};
         return std::nullopt;
       },
       event);
@@ -103,6 +103,19 @@ struct RoundMachine::State {
   }
   void Handle(const WorkerHeard&, MonotonicTime, Effects*) {}
   void Handle(const WorkerLeft& event, MonotonicTime, Effects* effects) { members.Leave(event, effects); }
+  void Handle(const WorkerStopped& event, MonotonicTime, Effects*) { members.Stop(event); }
+  void Handle(const DrainAsked& event, MonotonicTime, Effects* effects) {
+    if (members.Drain(event.worker)) effects->emplace_back(RecordDrain{event.worker});
+  }
+  void Handle(const EvictionAsked& event, MonotonicTime, Effects* effects) {
+    if (!members.Evict(event.worker)) return;
+    int dropped = 0;
+    for (FragmentRounds& fragment : fragments) dropped += ending ? 0 : fragment.Expel(event.worker);
+    effects->emplace_back(RecordEviction{event.worker, dropped});
+  }
+  void Handle(const EvictionLifted& event, MonotonicTime, Effects* effects) {
+    if (members.Readmit(event.worker)) effects->emplace_back(RecordReadmission{event.worker});
+  }
   void Handle(const RunSeeded&, MonotonicTime, Effects*) {
     DILOCO_CHECK(phase == RunPhase::kSeeding);
     phase = RunPhase::kWaitingForWorkers;
@@ -132,6 +145,12 @@ struct RoundMachine::State {
   Answer Classify(const ContributionId& id, uint64_t incarnation) const;
   int64_t FirstRoundOf(const std::string& joiner) const;
   int64_t OldestOpenRound() const;
+  // In the oldest open round.
+  bool TakesPart(const std::string& worker, const Member& member) const {
+    return std::any_of(fragments.begin(), fragments.end(), [&, oldest = OldestOpenRound()](const FragmentRounds& f) {
+      return f.next_round() == oldest && f.TakesPart(worker, member);
+    });
+  }
   bool AllFinished() const {
     return std::all_of(fragments.begin(), fragments.end(), [](const FragmentRounds& f) { return f.finished(); });
   }
@@ -190,7 +209,7 @@ void RoundMachine::State::Handle(const CommitPersisted& event, MonotonicTime now
 }
 
 void RoundMachine::State::Advance(MonotonicTime now, Effects* effects) {
-  if (phase == RunPhase::kWaitingForWorkers && members.CountAlive() >= options.workers) StartTraining(now);
+  if (phase == RunPhase::kWaitingForWorkers && members.CountStaying() >= options.workers) StartTraining(now);
   const bool members_changed = members.TakeChanged();
   if (phase != RunPhase::kTraining || ending) return;
   for (FragmentRounds& fragment : fragments) fragment.Advance(members, members_changed, now, effects);
@@ -285,7 +304,7 @@ std::string RoundMachine::Reason(MonotonicTime now) const {
                             : absl::StrCat("waiting for \"", seeder, "\" to send the initial parameters");
     }
     case RunPhase::kWaitingForWorkers:
-      return absl::StrCat(state_->members.CountAlive(), " of ", state_->options.workers, " workers have joined");
+      return absl::StrCat(state_->members.CountStaying(), " of ", state_->options.workers, " workers have joined");
     case RunPhase::kEnded:
       return absl::StrCat("all ", state_->options.rounds, " rounds are committed");
     case RunPhase::kTraining:
@@ -321,6 +340,8 @@ std::vector<MemberView> RoundMachine::Members() const {
     views.push_back({.worker = worker,
                      .incarnation = member.incarnation,
                      .state = member.state,
+                     .draining = member.draining,
+                     .participating = state_->TakesPart(worker, member),
                      .first_round = member.first_round,
                      .last_heard = member.last_heard});
   }

@@ -12,6 +12,15 @@
 // A member that joins in mid-run starts with the round after the oldest open one, so that nobody waits for it there,
 // unless that round cannot reach its quorum without it. A member is lost when its lease ends, and is alive again as
 // soon as it is heard.
+//
+// Alive and participating are separate facts: participating is who the oldest open round waits for or holds something
+// of. An operator may drain a member (it goes on until it says in which round it stopped, and no later one waits for
+// it; one that is lost while draining is not waited for at all) or evict it (out at once: no round waits for it, and
+// what no fixed set holds of it is settled as dropped by the next rounds).
+//
+// A quorum of fewer than `workers` stands, whoever is there: a round that cannot reach it is held. A quorum of all,
+// `workers`, means all members that are not done with the run: one that left, is evicted, or is drained lowers it, down
+// to 1, so that taking a worker out does not hold the run; one that is lost does not.
 #pragma once
 
 #include <cstdint>
@@ -46,13 +55,15 @@ struct RoundOptions {
 
 enum class RunPhase { kSeeding, kWaitingForWorkers, kTraining, kEnded };
 enum class RoundPhase { kCollecting, kMerging, kCommitting, kCommitted };
-enum class MemberState { kAlive, kLost, kLeft };
+enum class MemberState { kAlive, kLost, kLeft, kEvicted };
 
 // A member as the machine sees it, for status and tests.
 struct MemberView {
   std::string worker;
   uint64_t incarnation = 0;
   MemberState state = MemberState::kAlive;
+  bool draining = false;  // Alive or lost, and to leave.
+  bool participating = false;
   int64_t first_round = 0;
   MonotonicTime last_heard;
 };
@@ -63,6 +74,7 @@ struct RoundView {
   int64_t round = 0;
   RoundPhase phase = RoundPhase::kCollecting;
   MonotonicTime opened;
+  int quorum = 0;                      // Distinct workers that it needs, or needed.
   std::string reason;                  // Decide's sentence: why it has not closed, or how it closed.
   std::vector<std::string> present;    // Workers whose contribution of this round is held or merged.
   std::vector<std::string> awaited;    // Alive members that owe one.
@@ -80,9 +92,11 @@ struct RecoveredRounds {
     uint64_t incarnation = 0;
     int64_t first_round = 0;
     bool left = false;
+    bool draining = false;
+    bool evicted = false;
     std::vector<int64_t> settled_rounds;  // By fragment; -1: none.
   };
-  std::vector<Member> members;  // Given a fresh lease; alive until it ends.
+  std::vector<Member> members;  // Given a fresh lease; alive until it ends, but for those that left or are evicted.
 };
 
 class RoundMachine {
@@ -111,9 +125,11 @@ class RoundMachine {
   RunPhase phase() const;
   // One sentence: what the run is doing, or what it waits for.
   std::string Reason(MonotonicTime now) const;
-  // The member that sends the initial parameters: of those alive the first that joined. Empty: none, or seeded.
+  // The member that sends the initial parameters: of those alive and not draining the first that joined. Empty: none,
+  // or seeded.
   std::string Seeder() const;
-  // The member that evaluates: of those alive the one with the smallest id, after the end too. Empty: none.
+  // The member that evaluates: of those alive and not draining the one with the smallest id, after the end too. Empty:
+  // none.
   std::string Evaluator() const;
   // Oldest round of this fragment that has not committed; `rounds` when all have.
   int64_t NextRound(int fragment) const;

@@ -41,6 +41,12 @@ void Auditor::Check(const RoundEvent& event, const RoundEffect& effect) {
             "published before it was durable");
     Require(publish->round == published_rounds_[static_cast<size_t>(publish->fragment)]++, "published out of order");
     Settle(persisting_[{publish->fragment, publish->round}].settled);
+  } else if (const auto* eviction = std::get_if<RecordEviction>(&effect)) {
+    CheckEviction(*eviction);
+  } else if (const auto* readmission = std::get_if<RecordReadmission>(&effect)) {
+    Require(evicted_.erase(readmission->worker) == 1, "readmitted, and was not evicted");
+  } else if (const auto* admit = std::get_if<AdmitWorker>(&effect)) {
+    Require(!evicted_.contains(admit->worker), "admitted while it is evicted");
   } else if (const auto* release = std::get_if<ReleaseContribution>(&effect)) {
     Require(to_release_.erase(release->id) == 1, "released, and not just settled");
   } else if (const auto* end = std::get_if<PersistEnd>(&effect)) {
@@ -51,6 +57,22 @@ void Auditor::Check(const RoundEvent& event, const RoundEffect& effect) {
     to_release_.clear();  // The end record settles without asking for a release.
     CheckNothingIsLeft();
   }
+}
+
+void Auditor::CheckEviction(const RecordEviction& eviction) {
+  Require(evicted_.insert(eviction.worker).second, "evicted twice");
+  std::set<ContributionId> fixed;
+  for (const auto& [key, merge] : merging_) {
+    if (key.second < published_rounds_[static_cast<size_t>(key.first)]) continue;
+    for (const Settled& line : merge.merged) fixed.insert(line.id);
+  }
+  int dropped = 0;
+  for (const auto& [id, stored] : stored_) {
+    if (id.worker != eviction.worker || fixed.contains(id)) continue;
+    dropped += expelled_.insert(id).second ? 1 : 0;
+  }
+  // What a fixed set drops as late is not merged either, and the eviction does not count it.
+  Require(eviction.dropped <= dropped, "the eviction drops what was not there to drop");
 }
 
 void Auditor::CheckMerge(const StartMerge& merge) {
@@ -74,6 +96,9 @@ void Auditor::Settle(const std::vector<Settled>& lines) {
     if (line.settlement != Settlement::kDroppedRefused) {
       Require(stored_.contains(line.id), "settled, and was never stored");
     }
+    const bool expelled = expelled_.erase(line.id) == 1;
+    Require(!expelled || line.settlement != Settlement::kMerged, "merged in spite of an eviction");
+    Require(expelled || line.settlement != Settlement::kDroppedEvicted, "dropped for an eviction that was none");
     stored_.erase(line.id);
     to_release_.insert(line.id);
     merged_ += line.settlement == Settlement::kMerged ? 1 : 0;
@@ -85,6 +110,7 @@ void Auditor::Restart() {
   persisting_.clear();
   ending_.clear();
   stored_.clear();
+  expelled_.clear();
 }
 
 void Auditor::CheckNothingIsLeft() {

@@ -17,7 +17,9 @@ namespace diloco {
 //  - global deltas are published in order of rounds, each once, as they were persisted and after that;
 //  - nothing is settled twice, and every contribution that was answered kStored is settled by a global delta or the
 //    end record, unless the coordinator died in between;
-//  - bytes are released when, and only when, what settles them is published.
+//  - bytes are released when, and only when, what settles them is published;
+//  - what was stored of an evicted worker is merged only where the set was fixed before, nothing else is dropped for an
+//    eviction, and an evicted id is admitted only once the eviction was lifted.
 class Auditor {
  public:
   explicit Auditor(int fragments) : published_rounds_(static_cast<size_t>(fragments), 0) {}
@@ -41,6 +43,7 @@ class Auditor {
 
   void Check(const RoundEvent& event, const RoundEffect& effect);
   void CheckMerge(const StartMerge& merge);
+  void CheckEviction(const RecordEviction& eviction);
   void Settle(const std::vector<Settled>& lines);
   void Require(bool condition, const std::string& complaint);
 
@@ -50,6 +53,8 @@ class Auditor {
   std::vector<Settled> ending_;
   std::map<ContributionId, Stored> stored_;  // Answered kStored, not settled.
   std::map<ContributionId, Settled> settled_;
+  std::set<std::string> evicted_;      // Not lifted.
+  std::set<ContributionId> expelled_;  // Not settled.
   std::set<ContributionId> to_release_;
   int merged_ = 0;
   std::vector<std::string> complaints_;

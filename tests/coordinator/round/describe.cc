@@ -26,6 +26,8 @@ const char* Describe(Settlement settlement) {
       return "dropped out of order";
     case Settlement::kDroppedRunEnded:
       return "dropped at the end";
+    case Settlement::kDroppedEvicted:
+      return "dropped evicted";
   }
   return "?";
 }
@@ -49,6 +51,8 @@ const char* Describe(RefuseWorker::Reason reason) {
       return "run ended";
     case RefuseWorker::Reason::kTooManyMembers:
       return "too many members";
+    case RefuseWorker::Reason::kEvicted:
+      return "evicted";
   }
   return "?";
 }
@@ -65,6 +69,11 @@ struct EffectDescriber {
   std::string operator()(const RecordDeparture& e) const {
     return absl::StrCat("record departure ", e.worker, "/", e.incarnation);
   }
+  std::string operator()(const RecordDrain& e) const { return absl::StrCat("record drain ", e.worker); }
+  std::string operator()(const RecordEviction& e) const {
+    return absl::StrCat("record eviction ", e.worker, ", dropped ", e.dropped);
+  }
+  std::string operator()(const RecordReadmission& e) const { return absl::StrCat("record readmission ", e.worker); }
   std::string operator()(const AnswerContribution& e) const {
     return absl::StrCat("answer ", e.id.worker, " ", RoundName(e.id.fragment, e.id.round), ": ",
                         diloco::Describe(e.verdict), ReasonAfter(e.reason));
@@ -122,6 +131,8 @@ const char* Describe(MemberState state) {
       return "lost";
     case MemberState::kLeft:
       return "left";
+    case MemberState::kEvicted:
+      return "evicted";
   }
   return "?";
 }
@@ -153,6 +164,7 @@ std::vector<std::string> Describe(const RoundMachine& machine, int fragments, Mo
   if (!machine.Evaluator().empty()) out.push_back(absl::StrCat("evaluator ", machine.Evaluator()));
   for (const MemberView& member : machine.Members()) {
     out.push_back(absl::StrCat("member ", member.worker, "/", member.incarnation, ": ", Describe(member.state),
+                               member.draining ? " draining" : "", member.participating ? " participating" : "",
                                ", first round ", member.first_round, ", heard ",
                                absl::FormatDuration(now - member.last_heard), " ago"));
   }

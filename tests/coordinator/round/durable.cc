@@ -19,7 +19,28 @@ void Durable::Observe(const RoundEffect& effect) {
   } else if (const auto* admit = std::get_if<AdmitWorker>(&effect)) {
     if (!admit->returning) RecordMember(*admit);
   } else if (const auto* departure = std::get_if<RecordDeparture>(&effect)) {
-    for (RecoveredRounds::Member& member : recovered_.members) member.left |= member.worker == departure->worker;
+    Change(departure->worker, [](RecoveredRounds::Member& member) {
+      member.left = true;
+      member.draining = false;
+    });
+  } else if (const auto* drain = std::get_if<RecordDrain>(&effect)) {
+    Change(drain->worker, [](RecoveredRounds::Member& member) { member.draining = true; });
+  } else if (const auto* eviction = std::get_if<RecordEviction>(&effect)) {
+    Change(eviction->worker, [](RecoveredRounds::Member& member) {
+      member.evicted = true;
+      member.draining = false;
+    });
+  } else if (const auto* readmission = std::get_if<RecordReadmission>(&effect)) {
+    Change(readmission->worker, [](RecoveredRounds::Member& member) {
+      member.left = true;
+      member.evicted = false;
+    });
+  }
+}
+
+void Durable::Change(const std::string& worker, const std::function<void(RecoveredRounds::Member&)>& change) {
+  for (RecoveredRounds::Member& member : recovered_.members) {
+    if (member.worker == worker) change(member);
   }
 }
 
@@ -28,10 +49,14 @@ void Durable::RecordMember(const AdmitWorker& admit) {
                                  .incarnation = admit.incarnation,
                                  .first_round = admit.first_round,
                                  .left = false,
+                                 .draining = false,
+                                 .evicted = false,
                                  .settled_rounds = std::vector<int64_t>(recovered_.next_round.size(), -1)};
   // The newest record of a worker counts, and stands last: members are recovered in join order.
   for (const RecoveredRounds::Member& member : recovered_.members) {
-    if (member.worker == admit.worker) record.settled_rounds = member.settled_rounds;
+    if (member.worker != admit.worker) continue;
+    record.settled_rounds = member.settled_rounds;
+    record.draining = member.draining;
   }
   std::erase_if(recovered_.members, [&](const auto& member) { return member.worker == admit.worker; });
   recovered_.members.push_back(record);

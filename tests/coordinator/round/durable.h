@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "coordinator/round/round_events.h"
@@ -21,6 +23,7 @@ class Durable {
   const RecoveredRounds& recovered() const { return recovered_; }
 
  private:
+  void Change(const std::string& worker, const std::function<void(RecoveredRounds::Member&)>& change);
   void RecordMember(const AdmitWorker& admit);
   void RecordCommit(const CommitPersisted& commit);
 

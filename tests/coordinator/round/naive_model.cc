@@ -20,6 +20,7 @@ std::vector<RoundEffect> NaiveModel::Step(const RoundEvent& event, MonotonicTime
   // Whatever names a worker is a sighting of it.
   if (const auto* e = std::get_if<WorkerJoined>(&event)) sightings_.push_back({e->worker, e->incarnation, now});
   if (const auto* e = std::get_if<WorkerHeard>(&event)) sightings_.push_back({e->worker, e->incarnation, now});
+  if (const auto* e = std::get_if<WorkerStopped>(&event)) sightings_.push_back({e->worker, e->incarnation, now});
   if (const auto* e = std::get_if<WorkerLeft>(&event)) sightings_.push_back({e->worker, e->incarnation, now});
   if (const auto* e = std::get_if<ContributionStored>(&event)) {
     sightings_.push_back({e->id.worker, e->incarnation, now});
@@ -35,7 +36,7 @@ std::vector<RoundEffect> NaiveModel::Step(const RoundEvent& event, MonotonicTime
     if (!alive.contains(worker)) effects.emplace_back(WorkerLost{worker});
   }
   for (RoundEffect& effect : Consequences(event)) effects.push_back(std::move(effect));
-  if (seeded_ && !training_ && static_cast<int>(AliveWorkers().size()) >= options_.workers) training_ = true;
+  if (seeded_ && !training_ && static_cast<int>(StayingWorkers().size()) >= options_.workers) training_ = true;
   if (Training()) CloseWhatCanClose(&effects);
   alive_before_ = AliveWorkers();
   return effects;
@@ -54,7 +55,31 @@ std::vector<RoundEffect> NaiveModel::Consequences(const RoundEvent& event) {
       if (admission.gone()) continue;
       admission.left = true;
       admission.back = false;
+      admission.draining = false;
+      admission.last_round.reset();
       effects.emplace_back(RecordDeparture{left->worker, left->incarnation});
+    }
+  } else if (const auto* stopped = std::get_if<WorkerStopped>(&event)) {
+    for (Admission& admission : admissions_) {
+      if (&admission != Newest(stopped->worker) || admission.incarnation != stopped->incarnation) continue;
+      if (!admission.gone() && admission.draining) admission.last_round = stopped->last_round;
+    }
+  } else if (const auto* drain = std::get_if<DrainAsked>(&event)) {
+    for (Admission& admission : admissions_) {
+      if (&admission != Newest(drain->worker) || admission.gone() || admission.draining) continue;
+      admission.draining = true;
+      effects.emplace_back(RecordDrain{drain->worker});
+    }
+  } else if (const auto* eviction = std::get_if<EvictionAsked>(&event)) {
+    const Admission* known = Newest(eviction->worker);
+    if (known != nullptr && !known->evicted) effects.emplace_back(Evict(eviction->worker));
+  } else if (const auto* lifted = std::get_if<EvictionLifted>(&event)) {
+    for (Admission& admission : admissions_) {
+      if (&admission != Newest(lifted->worker) || !admission.evicted) continue;
+      admission.evicted = false;
+      admission.left = true;
+      admission.back = false;
+      effects.emplace_back(RecordReadmission{lifted->worker});
     }
   } else if (std::holds_alternative<RunSeeded>(event)) {
     seeded_ = true;
@@ -80,11 +105,37 @@ std::vector<RoundEffect> NaiveModel::Consequences(const RoundEvent& event) {
   return effects;
 }
 
+RecordEviction NaiveModel::Evict(const std::string& worker) {
+  for (Admission& admission : admissions_) {
+    if (&admission != Newest(worker)) continue;
+    admission.evicted = true;
+    admission.draining = false;
+    admission.last_round.reset();
+  }
+  RecordEviction record{worker, 0};
+  if (end_requested_) return record;  // What the end record settles is fixed.
+  std::erase_if(answered_,
+                [&](const Answered& other) { return other.id.worker == worker && other.kind == Kind::kAbstention; });
+  for (Answered& answered : answered_) {
+    if (answered.id.worker != worker || answered.kind != Kind::kContribution || answered.expelled) continue;
+    if (Unsettled(answered.id) == nullptr) continue;
+    bool is_fixed = false;
+    for (const Set& set : merging_) {
+      for (const Settled& line : set.settled) is_fixed = is_fixed || line.id == answered.id;
+    }
+    if (is_fixed) continue;
+    answered.expelled = true;
+    ++record.dropped;
+  }
+  return record;
+}
+
 RoundEffect NaiveModel::Admit(const WorkerJoined& event) {
   const Admission* known = Newest(event.worker);
   const auto refuse = [&](RefuseWorker::Reason reason) {
     return RefuseWorker{event.worker, event.incarnation, reason, ""};
   };
+  if (known != nullptr && known->evicted) return refuse(RefuseWorker::Reason::kEvicted);
   if (known != nullptr && known->incarnation == event.incarnation && (!known->gone() || end_published_)) {
     for (Admission& admission : admissions_) {
       if (&admission == known) admission.back = true;
@@ -97,7 +148,9 @@ RoundEffect NaiveModel::Admit(const WorkerJoined& event) {
     return refuse(RefuseWorker::Reason::kTooManyMembers);
   }
   const int64_t first_round = training_ ? FirstRound(event.worker) : 0;
+  const bool draining = known != nullptr && known->draining;
   admissions_.push_back({event.worker, event.incarnation, first_round});
+  admissions_.back().draining = draining;
   return AdmitWorker{event.worker, event.incarnation, first_round, false};
 }
 
@@ -151,7 +204,9 @@ void NaiveModel::CloseWhatCanClose(std::vector<RoundEffect>* effects) {
   for (const Answered& answered : answered_) {
     if (answered.kind == Kind::kAbstention || Unsettled(answered.id) == nullptr) continue;
     end.settled.push_back({answered.id, answered.digest,
-                           answered.kind == Kind::kRefusal ? Settlement::kDroppedRefused : Settlement::kDroppedRunEnded,
+                           answered.kind == Kind::kRefusal ? Settlement::kDroppedRefused
+                           : answered.expelled             ? Settlement::kDroppedEvicted
+                                                           : Settlement::kDroppedRunEnded,
                            0});
   }
   std::sort(end.settled.begin(), end.settled.end(), InSettledOrder);
@@ -167,6 +222,8 @@ NaiveModel::Set NaiveModel::FixSet(int fragment) const {
     Settled line{id, answered.digest, Settlement::kMerged, answered.weight};
     if (answered.kind == Kind::kRefusal) {
       line.settlement = Settlement::kDroppedRefused;
+    } else if (answered.expelled) {
+      line.settlement = Settlement::kDroppedEvicted;
     } else if (id.round < set.round && options_.late == LatePolicy::kDrop) {
       line.settlement = Settlement::kDroppedLate;
     } else if (id.round < SettledRound(id.worker, fragment)) {
@@ -177,7 +234,9 @@ NaiveModel::Set NaiveModel::FixSet(int fragment) const {
   }
   std::sort(set.settled.begin(), set.settled.end(), InSettledOrder);
   for (const Admission* admission : NewestOfEach()) {
-    double weight = Alive(*admission) && admission->first_round <= set.round ? NewestWeight(admission->worker) : 0;
+    const bool takes_part =
+        Alive(*admission) && admission->first_round <= set.round && !IsThrough(*admission, set.round);
+    double weight = takes_part ? NewestWeight(admission->worker) : 0;
     for (const Settled& line : set.settled) {
       if (line.id.worker == admission->worker && line.settlement == Settlement::kMerged) weight = line.weight;
     }
@@ -190,20 +249,32 @@ NaiveModel::Set NaiveModel::FixSet(int fragment) const {
 NaiveModel::Sides NaiveModel::SidesOf(int fragment, int64_t round) const {
   Sides sides;
   for (const Admission* admission : NewestOfEach()) {
-    const Answered* answered = Unsettled({admission->worker, fragment, round});
+    const Answered* answered = Answer({admission->worker, fragment, round});
     if (answered != nullptr) {
       ++(answered->kind == Kind::kContribution ? sides.present : sides.abstained);
+    } else if (IsThrough(*admission, round)) {
+      continue;
     } else if (Alive(*admission)) {
       ++(admission->first_round <= round ? sides.awaited : sides.later);
     }
   }
-  int needed = options_.quorum;
+  int needed = Quorum(fragment, round);
   for (int i = 0; i < sides.abstained; ++i) --needed;
   for (int i = 0; i < sides.later; ++i) {
     if (sides.present + sides.awaited < needed) --needed;
   }
   sides.met = sides.present >= needed && (sides.present > 0 || sides.awaited == 0);
   return sides;
+}
+
+int NaiveModel::Quorum(int fragment, int64_t round) const {
+  if (options_.quorum != options_.workers) return options_.quorum;
+  int all = 0;
+  for (const Admission* admission : NewestOfEach()) {
+    const bool answered = Answer({admission->worker, fragment, round}) != nullptr;
+    if (answered || !IsThrough(*admission, round)) ++all;
+  }
+  return std::max(1, std::min(all, options_.quorum));
 }
 
 std::optional<MonotonicTime> NaiveModel::MetSince(int fragment, int64_t round) const {
@@ -230,10 +301,11 @@ int64_t NaiveModel::FirstRound(const std::string& joiner) const {
     int others = 0;
     for (const Admission* admission : NewestOfEach()) {
       if (admission->worker == joiner) continue;
-      const bool answered = Unsettled({admission->worker, fragment, oldest}) != nullptr;
-      if (answered || (Alive(*admission) && admission->first_round <= oldest)) ++others;
+      const bool answered = Answer({admission->worker, fragment, oldest}) != nullptr;
+      const bool comes = Alive(*admission) && admission->first_round <= oldest && !IsThrough(*admission, oldest);
+      if (answered || comes) ++others;
     }
-    needed = needed || others < options_.quorum;
+    needed = needed || others < Quorum(fragment, oldest);
   }
   if (needed && newest_own < oldest) return oldest;
   return std::max(newest_own, oldest) + 1;
@@ -246,7 +318,10 @@ void NaiveModel::Restart(MonotonicTime now) {
   quorum_notes_.clear();
   training_ = seeded_ && (!committed_.empty() || static_cast<int>(NewestOfEach().size()) >= options_.workers);
   end_requested_ = end_published_;
-  for (Admission& admission : admissions_) admission.back = false;
+  for (Admission& admission : admissions_) {
+    admission.back = false;
+    admission.last_round.reset();
+  }
   for (const Admission* admission : NewestOfEach()) {
     sightings_.push_back({admission->worker, admission->incarnation, now});
   }
@@ -260,7 +335,7 @@ Verdict NaiveModel::Ask(const ContributionId& id, uint64_t incarnation) const {
   if (id.round < 0 || id.round >= options_.rounds) return Verdict::kRefused;
   if (end_requested_) return Verdict::kSettled;
   if (!training_) return Verdict::kTooEarly;
-  if (const Answered* held = Unsettled(id)) {
+  if (const Answered* held = Answer(id)) {
     if (held->kind == Kind::kContribution) return Verdict::kStored;
     if (held->kind == Kind::kRefusal) return Verdict::kRefused;
   }
@@ -278,14 +353,33 @@ bool NaiveModel::IsMember(const std::string& worker, uint64_t incarnation) const
 std::string NaiveModel::Seeder() const {
   if (seeded_) return "";
   for (const Admission* admission : NewestOfEach()) {
-    if (Alive(*admission)) return admission->worker;
+    if (StayingWorkers().contains(admission->worker)) return admission->worker;
   }
   return "";
 }
 
 std::string NaiveModel::Evaluator() const {
-  const std::set<std::string> alive = AliveWorkers();
-  return alive.empty() ? "" : *alive.begin();
+  const std::set<std::string> staying = StayingWorkers();
+  return staying.empty() ? "" : *staying.begin();
+}
+
+bool NaiveModel::Draining(const std::string& worker) const {
+  const Admission* admission = Newest(worker);
+  return admission != nullptr && admission->draining;
+}
+
+bool NaiveModel::Participating(const std::string& worker) const {
+  const Admission* admission = Newest(worker);
+  const int64_t oldest = OldestOpenRound();
+  if (admission == nullptr || !training_ || oldest == options_.rounds) return false;
+  for (int fragment = 0; fragment < options_.fragments; ++fragment) {
+    if (NextRound(fragment) != oldest) continue;
+    const Answered* answered = Answer({worker, fragment, oldest});
+    if (answered != nullptr && answered->kind == Kind::kContribution) return true;
+    const bool comes = Alive(*admission) && admission->first_round <= oldest && !IsThrough(*admission, oldest);
+    if (answered == nullptr && comes) return true;
+  }
+  return false;
 }
 
 int64_t NaiveModel::NextRound(int fragment) const {
@@ -351,6 +445,25 @@ std::set<std::string> NaiveModel::AliveWorkers() const {
     if (Alive(*admission)) alive.insert(admission->worker);
   }
   return alive;
+}
+
+std::set<std::string> NaiveModel::StayingWorkers() const {
+  std::set<std::string> staying;
+  for (const Admission* admission : NewestOfEach()) {
+    if (Alive(*admission) && !admission->draining) staying.insert(admission->worker);
+  }
+  return staying;
+}
+
+bool NaiveModel::IsThrough(const Admission& admission, int64_t round) const {
+  if (admission.gone()) return true;
+  if (!admission.draining) return false;
+  return !Alive(admission) || (admission.last_round && round > *admission.last_round);
+}
+
+const NaiveModel::Answered* NaiveModel::Answer(const ContributionId& id) const {
+  const Answered* answered = Unsettled(id);
+  return answered == nullptr || answered->expelled ? nullptr : answered;
 }
 
 const NaiveModel::Answered* NaiveModel::Unsettled(const ContributionId& id) const {

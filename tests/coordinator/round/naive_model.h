@@ -26,6 +26,8 @@ class NaiveModel {
   bool IsMember(const std::string& worker, uint64_t incarnation) const;
   std::string Seeder() const;
   std::string Evaluator() const;
+  bool Draining(const std::string& worker) const;
+  bool Participating(const std::string& worker) const;
   int64_t NextRound(int fragment) const;
   int64_t SettledRound(const std::string& worker, int fragment) const;
   std::optional<MonotonicTime> NextDeadline() const;
@@ -38,7 +40,10 @@ class NaiveModel {
     int64_t first_round = 0;
     bool left = false;
     bool back = false;  // After the end, to hear how it ended; not durable.
-    bool gone() const { return left && !back; }
+    bool evicted = false;
+    bool draining = false;
+    std::optional<int64_t> last_round;  // It has stopped; not durable.
+    bool gone() const { return evicted || (left && !back); }
   };
   struct Sighting {
     std::string worker;
@@ -51,6 +56,7 @@ class NaiveModel {
     Kind kind = Kind::kContribution;
     Digest digest;
     double weight = 0;
+    bool expelled = false;  // Its worker was evicted since.
   };
   // A set that is fixed; a committed one stays in its list for ever.
   struct Set {
@@ -77,6 +83,9 @@ class NaiveModel {
   MonotonicTime LastHeard(const Admission& admission) const;
   bool Alive(const Admission& admission) const;
   std::set<std::string> AliveWorkers() const;
+  std::set<std::string> StayingWorkers() const;  // Alive and not draining.
+  bool IsThrough(const Admission& admission, int64_t round) const;
+  const Answered* Answer(const ContributionId& id) const;  // Unsettled and not expelled.
   const Answered* Unsettled(const ContributionId& id) const;
   const Set* BeingMerged(int fragment) const;
   double NewestWeight(const std::string& worker) const;
@@ -84,6 +93,8 @@ class NaiveModel {
 
   // Rules.
   bool Training() const { return training_ && !end_requested_; }
+  int Quorum(int fragment, int64_t round) const;
+  RecordEviction Evict(const std::string& worker);
   int64_t FirstRound(const std::string& joiner) const;
   Sides SidesOf(int fragment, int64_t round) const;
   std::optional<MonotonicTime> MetSince(int fragment, int64_t round) const;

@@ -109,7 +109,13 @@ class RandomRun {
       Step(WorkerHeard{worker.id, worker.incarnation});
     } else if (dice < 27) {
       Step(WorkerLeft{worker.id, worker.incarnation});
+    } else if (dice < 28) {
+      Step(DrainAsked{worker.id});
+    } else if (dice < 29) {
+      Step(WorkerStopped{worker.id, worker.incarnation, id.round - Below(2)});
     } else if (dice < 30) {
+      Operate(worker.id);
+    } else if (dice < 33) {
       if (machine_.phase() == RunPhase::kSeeding) Step(RunSeeded{});
     } else if (dice < 72) {
       Step(ContributionStored{id, worker.incarnation, digest, 0.5 * (1 + Below(4))});
@@ -124,6 +130,15 @@ class RandomRun {
     } else {
       now_ = now_ + absl::Seconds(Below(100));
       Step(TimePassed{});
+    }
+  }
+
+  // An operator who soon regrets it.
+  void Operate(const std::string& id) {
+    if (Chance(40)) {
+      Step(EvictionAsked{id});
+    } else {
+      Step(EvictionLifted{id});
     }
   }
 
@@ -173,6 +188,7 @@ class RandomRun {
     now_ = now_ + absl::Seconds(10);
     if (machine_.phase() == RunPhase::kSeeding) Step(RunSeeded{});
     for (Worker& worker : workers_) {
+      Step(EvictionLifted{worker.id});
       if (!machine_.IsMember(worker.id, worker.incarnation)) Join(worker.id, /*same_process=*/true);
       if (!machine_.IsMember(worker.id, worker.incarnation)) continue;
       Step(WorkerHeard{worker.id, worker.incarnation});
@@ -181,6 +197,7 @@ class RandomRun {
         if (machine_.Ask(id, worker.incarnation) != Verdict::kWanted) continue;
         Step(ContributionStored{id, worker.incarnation, {0, 1}, 1});
       }
+      if (model_.Draining(worker.id)) Step(WorkerLeft{worker.id, worker.incarnation});
     }
     while (!pending_.empty()) Complete();
   }
@@ -222,6 +239,12 @@ class RandomRun {
         machine_.Seeder() == model_.Seeder() && machine_.Evaluator() == model_.Evaluator() &&
         machine_.NextDeadline() == model_.NextDeadline();
     if (machine_.NextDeadline() && *machine_.NextDeadline() <= now_) return Fail("a deadline is never done with");
+    for (const MemberView& member : machine_.Members()) {
+      if (member.draining != model_.Draining(member.worker) ||
+          member.participating != model_.Participating(member.worker)) {
+        return Fail(absl::StrCat("whether ", member.worker, " is draining or participates differs"));
+      }
+    }
     if (!same) return Fail(absl::StrCat("a question about ", worker.id, "/", worker.incarnation, " differs"));
     for (int fragment = 0; fragment < options_.fragments; ++fragment) {
       if (machine_.NextRound(fragment) != model_.NextRound(fragment) ||

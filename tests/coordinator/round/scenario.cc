@@ -109,6 +109,14 @@ class Runner {
       Step(WorkerJoined{c.worker, c.incarnation, !closed});
     } else if (c.verb == "hear") {
       Step(WorkerHeard{c.worker, c.incarnation});
+    } else if (c.verb == "drain") {
+      Step(DrainAsked{c.worker});
+    } else if (c.verb == "evict") {
+      Step(EvictionAsked{c.worker});
+    } else if (c.verb == "admit") {
+      Step(EvictionLifted{c.worker});
+    } else if (c.verb == "stopped") {
+      Step(WorkerStopped{c.worker, c.incarnation, c.Int("round", -1)});
     } else if (c.verb == "leave") {
       Step(WorkerLeft{c.worker, c.incarnation});
     } else if (c.verb == "contribute") {

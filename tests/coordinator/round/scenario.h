@@ -6,7 +6,8 @@
 // A command is a verb and its arguments; NAME is a worker id, with "/N" for an incarnation other than 1.
 //
 //   run KEY=VALUE...                     a new machine: workers quorum grace lease late rounds open fragments members
-//   seed | join NAME | hear NAME | leave NAME
+//   seed | join NAME | hear NAME | leave NAME | stopped NAME round=N
+//   drain NAME | evict NAME | admit NAME
 //   contribute NAME round=N [fragment=N] [digest=N] [weight=X]
 //   refuse NAME round=N [fragment=N] [digest=N]
 //   abstain NAME round=N [fragment=N]
