@@ -32,8 +32,12 @@ struct CoordinatorMetrics {
   std::vector<prometheus::Gauge*> run_phase;  // By index of `phases`.
   prometheus::Gauge& workers_expected;
   prometheus::Gauge& workers_alive;
+  prometheus::Gauge& workers_draining;
+  prometheus::Gauge& workers_suspended;
   prometheus::Gauge& workers_lost;
   prometheus::Gauge& workers_left;
+  prometheus::Gauge& workers_evicted;
+  prometheus::Gauge& workers_participating;
   prometheus::Counter& joins_new;
   prometheus::Counter& joins_returning;
   prometheus::Counter& worker_losses;

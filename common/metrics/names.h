@@ -17,6 +17,8 @@ inline constexpr MetricName kBuildInfo = {"diloco_build_info",
 inline constexpr MetricName kRunPhase = {"diloco_run_phase", "1 for the phase that the run is in, 0 for the others"};
 inline constexpr MetricName kWorkersExpected = {"diloco_workers_expected", "Workers that the run starts with"};
 inline constexpr MetricName kWorkers = {"diloco_workers", "Members of the run by state"};
+inline constexpr MetricName kWorkersParticipating = {
+    "diloco_workers_participating", "Members whose contribution the oldest open round holds or waits for"};
 inline constexpr MetricName kWorkerJoins = {"diloco_worker_joins_total",
                                             "Joins by kind: new incarnations, and reconnects of the same one"};
 inline constexpr MetricName kWorkerLosses = {"diloco_worker_losses_total", "Members whose lease ended without a word"};

@@ -25,8 +25,12 @@ void RunObserver::OnPhase(RunPhase phase) {
 
 void RunObserver::OnMembers(const MemberCounts& counts) {
   metrics_.workers_alive.Set(counts.alive);
+  metrics_.workers_draining.Set(counts.draining);
+  metrics_.workers_suspended.Set(counts.suspended);
   metrics_.workers_lost.Set(counts.lost);
   metrics_.workers_left.Set(counts.left);
+  metrics_.workers_evicted.Set(counts.evicted);
+  metrics_.workers_participating.Set(counts.participating);
 }
 
 void RunObserver::OnWorkerJoined(const std::string& worker, bool returning) {
@@ -42,6 +46,19 @@ void RunObserver::OnWorkerLost(const std::string& worker) {
 void RunObserver::OnWorkerLeft(const std::string& worker) {
   metrics_.RemoveWorker(worker);
   spdlog::info("event=worker_left worker={}", worker);
+}
+
+void RunObserver::OnWorkerDraining(const std::string& worker) {
+  spdlog::info("event=worker_draining worker={}", worker);
+}
+
+void RunObserver::OnWorkerEvicted(const std::string& worker, int dropped) {
+  metrics_.RemoveWorker(worker);
+  spdlog::warn("event=worker_evicted worker={} contributions_dropped={}", worker, dropped);
+}
+
+void RunObserver::OnWorkerReadmitted(const std::string& worker) {
+  spdlog::info("event=worker_readmitted worker={}", worker);
 }
 
 void RunObserver::OnProgress(const std::string& worker, const v1::WorkerProgress& progress) {

@@ -27,6 +27,9 @@ class RunObserver final : public DriverObserver {
   void OnWorkerJoined(const std::string& worker, bool returning) override;
   void OnWorkerLost(const std::string& worker) override;
   void OnWorkerLeft(const std::string& worker) override;
+  void OnWorkerDraining(const std::string& worker) override;
+  void OnWorkerEvicted(const std::string& worker, int dropped) override;
+  void OnWorkerReadmitted(const std::string& worker) override;
   void OnMembers(const MemberCounts& counts) override;
   void OnProgress(const std::string& worker, const v1::WorkerProgress& progress) override;
   void OnEvaluation(const v1::Evaluation& evaluation) override;

@@ -100,6 +100,13 @@ void DeltaLog::Unsubscribe(const DeltaQueue* queue) {
   }
 }
 
+void DeltaLog::EndOf(const std::string& worker) {
+  if (const auto it = subscribers_.find(worker); it != subscribers_.end()) {
+    it->second->End();
+    subscribers_.erase(it);
+  }
+}
+
 void DeltaLog::EndAll() {
   for (const auto& [worker, queue] : subscribers_) {
     queue->End();

@@ -33,7 +33,8 @@ class DeltaLog {
   absl::Status Subscribe(const std::string& worker, absl::Span<const int64_t> next_rounds,
                          std::shared_ptr<DeltaQueue> queue, const std::function<void()>& accepted);
   void Unsubscribe(const DeltaQueue* queue);
-  // Ends every subscription, without an end record.
+  // Ends the worker's subscription, or every one, without an end record.
+  void EndOf(const std::string& worker);
   void EndAll();
 
   // Forgets rounds before this one.

@@ -125,4 +125,19 @@ void Driver::SaveCheckpoint(v1::SaveCheckpointRequest request, Reply<v1::SaveChe
         [impl = impl_.get()](const auto& r, const auto& pending) { impl->SaveCheckpoint(r, pending); });
 }
 
+void Driver::DrainWorker(v1::DrainWorkerRequest request, Reply<v1::DrainWorkerResponse> reply) {
+  Offer(impl_.get(), std::move(request), std::move(reply),
+        [impl = impl_.get()](const auto& r, const auto& pending) { impl->DrainWorker(r, pending); });
+}
+
+void Driver::EvictWorker(v1::EvictWorkerRequest request, Reply<v1::EvictWorkerResponse> reply) {
+  Offer(impl_.get(), std::move(request), std::move(reply),
+        [impl = impl_.get()](const auto& r, const auto& pending) { impl->EvictWorker(r, pending); });
+}
+
+void Driver::AdmitWorker(v1::AdmitWorkerRequest request, Reply<v1::AdmitWorkerResponse> reply) {
+  Offer(impl_.get(), std::move(request), std::move(reply),
+        [impl = impl_.get()](const auto& r, const auto& pending) { impl->AdmitWorker(r, pending); });
+}
+
 }  // namespace diloco

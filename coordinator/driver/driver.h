@@ -74,8 +74,9 @@ class Driver {
 
   // A session: `send` is called with every directive that differs from the last one sent, and after each heartbeat.
   // `close` ends it from this side, once: kAborted (not a member under this incarnation, or a newer session of the
-  // worker took over), kInvalidArgument, kNotFound (another run), kUnavailable. Both may still be called while
-  // CloseSession is queued: the service keeps alive what they use. Heartbeats that find the queue full are dropped.
+  // worker took over), kPermissionDenied (evicted), kInvalidArgument, kNotFound (another run), kUnavailable. Both may
+  // still be called while CloseSession is queued: the service keeps alive what they use. Heartbeats that find the queue
+  // full are dropped.
   struct SessionSink {
     std::function<void(v1::SessionResponse)> send;
     std::function<void(absl::Status)> close;
@@ -110,6 +111,9 @@ class Driver {
   void DescribeRound(v1::DescribeRoundRequest request, Reply<v1::DescribeRoundResponse> reply);
   void ListWorkers(v1::ListWorkersRequest request, Reply<v1::ListWorkersResponse> reply);
   void SaveCheckpoint(v1::SaveCheckpointRequest request, Reply<v1::SaveCheckpointResponse> reply);
+  void DrainWorker(v1::DrainWorkerRequest request, Reply<v1::DrainWorkerResponse> reply);
+  void EvictWorker(v1::EvictWorkerRequest request, Reply<v1::EvictWorkerResponse> reply);
+  void AdmitWorker(v1::AdmitWorkerRequest request, Reply<v1::AdmitWorkerResponse> reply);
 
  private:
   class Impl;

@@ -5,6 +5,7 @@
 //   driver_recovery.cc   start from what the store recovered
 //   driver_loop.cc       loop, effects, executors, failure
 //   driver_workers.cc    join, seed, sessions
+//   driver_operator.cc   drain, evict, admit
 //   driver_uploads.cc    contributions on their way in
 //   driver_rounds.cc     merge, commit, publication, end
 //   driver_consensus.cc  consensus, snapshots, checkpoints
@@ -79,6 +80,9 @@ class Driver::Impl {
   void DescribeRound(const v1::DescribeRoundRequest& request, const PendingReply<v1::DescribeRoundResponse>& reply);
   void ListWorkers(const v1::ListWorkersRequest& request, const PendingReply<v1::ListWorkersResponse>& reply);
   void SaveCheckpoint(const v1::SaveCheckpointRequest& request, const PendingReply<v1::SaveCheckpointResponse>& reply);
+  void DrainWorker(const v1::DrainWorkerRequest& request, const PendingReply<v1::DrainWorkerResponse>& reply);
+  void EvictWorker(const v1::EvictWorkerRequest& request, const PendingReply<v1::EvictWorkerResponse>& reply);
+  void AdmitWorker(const v1::AdmitWorkerRequest& request, const PendingReply<v1::AdmitWorkerResponse>& reply);
 
  private:
   // What the first join fixes for the run.
@@ -101,6 +105,10 @@ class Driver::Impl {
     int64_t first_round = 0;
     bool left = false;
     bool departure_durable = false;  // Its final report has been taken.
+    bool draining = false;
+    bool drain_durable = false;  // It is told.
+    bool evicted = false;
+    bool suspended = false;  // It said so last.
     std::string software_version;
     std::optional<v1::WorkerProgress> progress;
   };
@@ -138,10 +146,13 @@ class Driver::Impl {
   void SubmitStore(Work work, Then then);
 
   // Effects.
-  void Carry(const AdmitWorker& effect);
+  void Carry(const diloco::AdmitWorker& effect);
   void Carry(const RefuseWorker& effect);
   void Carry(const WorkerLost& effect);
   void Carry(const RecordDeparture& effect);
+  void Carry(const RecordDrain& effect);
+  void Carry(const RecordEviction& effect);
+  void Carry(const RecordReadmission& effect);
   void Carry(const AnswerContribution& effect);
   void Carry(const StartMerge& effect);
   void Carry(const PersistCommit& effect);
@@ -161,11 +172,20 @@ class Driver::Impl {
   // What a directive says to everybody, and what it adds for one.
   v1::Directive CommonDirective() const;
   v1::Directive DirectiveFor(const std::string& worker, v1::Directive common) const;
+  v1::WorkerState StateOf(const MemberView& member) const;
   MemberCounts CountMembers() const;
-  uint32_t WorkersAlive() const { return static_cast<uint32_t>(CountMembers().alive); }
+  uint32_t WorkersAlive() const;
   absl::Status CheckSessionMessage(const v1::SessionRequest& request) const;
   void TakeEvaluations(const v1::SessionRequest& request);
   void FinishSeed(const CheckedSeed& seed, const PendingReply<v1::SeedResponse>& reply);
+
+  // driver_operator.cc
+  // Errors: kNotFound.
+  absl::StatusOr<MemberInfo*> MemberOf(const std::string& run_id, const std::string& worker);
+  template <typename Response>
+  void ReplyWhenDurable(const PendingReply<Response>& reply, Response response);
+  // Why an incarnation is not served: kAborted, or kPermissionDenied when its worker is evicted.
+  absl::Status NotAMember(const std::string& worker) const;
 
   // driver_uploads.cc
   absl::Status CheckUpload(const v1::UploadRequest& request) const;
@@ -219,6 +239,7 @@ class Driver::Impl {
 
   std::map<std::string, MemberInfo> members_;
   std::optional<Joining> joining_;  // Of the join that is being stepped.
+  int dropped_by_eviction_ = 0;     // Likewise, of the eviction.
   std::map<ContributionId, std::vector<PendingReply<v1::UploadResponse>>> upload_replies_;
   std::map<std::pair<int, int64_t>, MergingRound> merging_;
   std::vector<std::shared_ptr<const PublishedDelta>> journaled_;  // Since the version of the newest snapshot.

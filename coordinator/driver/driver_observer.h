@@ -14,11 +14,15 @@
 
 namespace diloco {
 
-// Members by state.
+// Members by state, each in one, and those that the oldest open round waits for or holds something of.
 struct MemberCounts {
-  int alive = 0;
+  int alive = 0;  // And neither draining nor suspended.
+  int draining = 0;
+  int suspended = 0;
   int lost = 0;
   int left = 0;
+  int evicted = 0;
+  int participating = 0;
   friend bool operator==(const MemberCounts&, const MemberCounts&) = default;
 };
 
@@ -31,6 +35,10 @@ class DriverObserver {
   virtual void OnWorkerJoined(const std::string& /*worker*/, bool /*returning*/) {}
   virtual void OnWorkerLost(const std::string& /*worker*/) {}
   virtual void OnWorkerLeft(const std::string& /*worker*/) {}
+  virtual void OnWorkerDraining(const std::string& /*worker*/) {}
+  // `dropped`: contributions that were held of it.
+  virtual void OnWorkerEvicted(const std::string& /*worker*/, int /*dropped*/) {}
+  virtual void OnWorkerReadmitted(const std::string& /*worker*/) {}
   // The counts are others than those last told (none, at first), whatever the reason.
   virtual void OnMembers(const MemberCounts&) {}
   virtual void OnProgress(const std::string& /*worker*/, const v1::WorkerProgress&) {}

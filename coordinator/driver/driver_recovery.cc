@@ -46,7 +46,10 @@ absl::Status Driver::Impl::Recover(RecoveredState recovered) {
     members_[member.worker] = {.incarnation = member.incarnation,
                                .first_round = member.first_round,
                                .left = member.left,
-                               .departure_durable = member.left};
+                               .departure_durable = member.left,
+                               .draining = member.draining,
+                               .drain_durable = member.draining,
+                               .evicted = member.evicted};
   }
   for (const v1::Evaluation& evaluation : recovered.evaluations) {
     if (evaluations_.empty() || evaluation.version() > evaluations_.front().version()) {

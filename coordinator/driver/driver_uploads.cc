@@ -232,9 +232,9 @@ void Driver::Impl::AnswerLeftOver(const ContributionId& id) {
   }
   const auto replies = std::move(it->second);
   upload_replies_.erase(it);
+  const absl::Status status = NotAMember(id.worker);
   for (const PendingReply<v1::UploadResponse>& reply : replies) {
-    reply(absl::AbortedError(
-        absl::StrFormat("worker \"%s\" is not a member under this incarnation any more; join again", id.worker)));
+    reply(status);
   }
 }
 

@@ -1,6 +1,5 @@
 // What readers get: subscriptions, snapshots, status.
 #include <algorithm>
-#include <set>
 
 #include "absl/strings/str_format.h"
 
@@ -103,6 +102,12 @@ void Driver::Impl::GetStatus(const v1::GetStatusRequest& request, const PendingR
   response.set_checkpoint_path(checkpoint_path_);
   response.set_checkpoint_version(checkpoint_version_);
   response.set_quorum(static_cast<uint32_t>(options_.config.rounds.quorum));
+  for (const RoundView& view : OpenRounds()) {
+    if (view.round == machine_.OldestOpenRound()) {
+      response.set_quorum(static_cast<uint32_t>(view.quorum));
+    }
+  }
+  response.set_workers_participating(static_cast<uint32_t>(CountMembers().participating));
   reply(std::move(response));
 }
 
@@ -146,23 +151,16 @@ void Driver::Impl::ListWorkers(const v1::ListWorkersRequest& request,
     reply(status);
     return;
   }
-  std::set<std::string> participating;
-  for (const RoundView& view : OpenRounds()) {
-    if (view.round == machine_.OldestOpenRound()) {
-      participating.insert(view.present.begin(), view.present.end());
-      participating.insert(view.awaited.begin(), view.awaited.end());
-    }
-  }
   v1::ListWorkersResponse response;
   response.set_run_id(options_.config.run.id);
   const std::string evaluator = machine_.Evaluator();
   for (const MemberView& member : machine_.Members()) {
     v1::WorkerSummary* summary = response.add_workers();
     summary->set_worker_id(member.worker);
-    summary->set_state(WorkerStateToProto(member.state));
+    summary->set_state(StateOf(member));
     summary->set_incarnation(member.incarnation);
     *summary->mutable_last_heard() = DurationToProto(Now() - member.last_heard);
-    summary->set_participating(participating.contains(member.worker));
+    summary->set_participating(member.participating);
     summary->set_evaluator(member.worker == evaluator);
     if (const auto info = members_.find(member.worker); info != members_.end()) {
       summary->set_software_version(info->second.software_version);

@@ -39,6 +39,8 @@ absl::Status RefusalStatus(const RefuseWorker& effect) {
       return absl::FailedPreconditionError(effect.message);
     case RefuseWorker::Reason::kTooManyMembers:
       return absl::ResourceExhaustedError(effect.message);
+    case RefuseWorker::Reason::kEvicted:
+      return absl::PermissionDeniedError(effect.message);
   }
   return absl::InternalError(effect.message);
 }
@@ -64,11 +66,7 @@ absl::Status Driver::Impl::CheckRun(const std::string& run_id) const {
 absl::Status Driver::Impl::HearMember(const std::string& run_id, const std::string& worker, uint64_t incarnation) {
   DILOCO_RETURN_IF_ERROR(CheckRun(run_id));
   Step(WorkerHeard{worker, incarnation});
-  if (!machine_.IsMember(worker, incarnation)) {
-    return absl::AbortedError(
-        absl::StrFormat("worker \"%s\" is not a member under incarnation %016x; join again", worker, incarnation));
-  }
-  return absl::OkStatus();
+  return machine_.IsMember(worker, incarnation) ? absl::OkStatus() : NotAMember(worker);
 }
 
 void Driver::Impl::DescribeRun(const v1::DescribeRunRequest& request,
@@ -155,18 +153,24 @@ v1::MemberRecord Driver::Impl::MemberRecordOf(const std::string& worker, const M
   record.set_incarnation(info.incarnation);
   record.set_first_round(info.first_round);
   record.set_left(info.left);
+  record.set_draining(info.draining);
+  record.set_evicted(info.evicted);
   return record;
 }
 
-void Driver::Impl::Carry(const AdmitWorker& effect) {
+void Driver::Impl::Carry(const diloco::AdmitWorker& effect) {
   DILOCO_CHECK(joining_.has_value());
   MemberInfo& info = members_[effect.worker];
   if (!effect.returning) {
-    info = MemberInfo{.incarnation = effect.incarnation, .first_round = effect.first_round};
+    info = MemberInfo{.incarnation = effect.incarnation,
+                      .first_round = effect.first_round,
+                      .draining = info.draining,
+                      .drain_durable = info.drain_durable};
     DiscardIncomplete(effect.worker, effect.incarnation);
   }
   info.left = false;  // After the end even one that left may come back, to hear how it ended.
   info.departure_durable = false;
+  info.suspended = false;
   info.software_version = joining_->software_version;
   world_.observer->OnWorkerJoined(effect.worker, effect.returning);
   // A returning worker's record may still be on its way to the disk, so that its answer takes the same way.
@@ -196,6 +200,7 @@ void Driver::Impl::Carry(const WorkerLost& effect) { world_.observer->OnWorkerLo
 void Driver::Impl::Carry(const RecordDeparture& effect) {
   MemberInfo& info = members_[effect.worker];
   info.left = true;
+  info.draining = info.drain_durable = false;
   DiscardIncomplete(effect.worker, 0);
   world_.observer->OnWorkerLeft(effect.worker);
   SubmitStore(
@@ -224,25 +229,47 @@ v1::Directive Driver::Impl::DirectiveFor(const std::string& worker, v1::Directiv
   common.set_evaluate(machine_.Evaluator() == worker);
   const auto member = members_.find(worker);
   common.set_leave(member != members_.end() && member->second.departure_durable);
+  common.set_drain(member != members_.end() && member->second.drain_durable);
   return common;
+}
+
+v1::WorkerState Driver::Impl::StateOf(const MemberView& member) const {
+  switch (member.state) {
+    case MemberState::kAlive:
+      break;
+    case MemberState::kLost:
+      return v1::WORKER_STATE_LOST;
+    case MemberState::kLeft:
+      return v1::WORKER_STATE_LEFT;
+    case MemberState::kEvicted:
+      return v1::WORKER_STATE_EVICTED;
+  }
+  if (member.draining) {
+    return v1::WORKER_STATE_DRAINING;
+  }
+  const auto info = members_.find(member.worker);
+  return info != members_.end() && info->second.suspended ? v1::WORKER_STATE_SUSPENDED : v1::WORKER_STATE_ALIVE;
 }
 
 MemberCounts Driver::Impl::CountMembers() const {
   MemberCounts counts;
   for (const MemberView& member : machine_.Members()) {
-    switch (member.state) {
-      case MemberState::kAlive:
-        ++counts.alive;
-        break;
-      case MemberState::kLost:
-        ++counts.lost;
-        break;
-      case MemberState::kLeft:
-        ++counts.left;
-        break;
-    }
+    const v1::WorkerState state = StateOf(member);
+    counts.alive += state == v1::WORKER_STATE_ALIVE ? 1 : 0;
+    counts.draining += state == v1::WORKER_STATE_DRAINING ? 1 : 0;
+    counts.suspended += state == v1::WORKER_STATE_SUSPENDED ? 1 : 0;
+    counts.lost += state == v1::WORKER_STATE_LOST ? 1 : 0;
+    counts.left += state == v1::WORKER_STATE_LEFT ? 1 : 0;
+    counts.evicted += state == v1::WORKER_STATE_EVICTED ? 1 : 0;
+    counts.participating += member.participating ? 1 : 0;
   }
   return counts;
+}
+
+uint32_t Driver::Impl::WorkersAlive() const {
+  const std::vector<MemberView> members = machine_.Members();
+  return static_cast<uint32_t>(std::count_if(
+      members.begin(), members.end(), [](const MemberView& member) { return member.state == MemberState::kAlive; }));
 }
 
 absl::Status Driver::Impl::CheckSessionMessage(const v1::SessionRequest& request) const {
@@ -259,6 +286,10 @@ absl::Status Driver::Impl::CheckSessionMessage(const v1::SessionRequest& request
       return absl::InvalidArgumentError(
           absl::StrFormat("the evaluation of version %d is of no tokens", evaluation.version()));
     }
+  }
+  if (request.last_round() < -1 || request.last_round() >= options_.config.run.rounds) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a last round of %d in a run of %d rounds", request.last_round(), options_.config.run.rounds));
   }
   const int64_t fragments = run_ == nullptr ? 0 : run_->layout->fragment_count();
   if (request.abstentions_size() > fragments * options_.config.OpenRounds()) {
@@ -292,6 +323,7 @@ void Driver::Impl::SessionMessage(SessionToken token, const v1::SessionRequest& 
     return;
   }
   if (!left) {
+    members_[worker].suspended = request.suspending();
     if (request.has_progress()) {
       members_[worker].progress = request.progress();
       world_.observer->OnProgress(worker, request.progress());
@@ -301,6 +333,9 @@ void Driver::Impl::SessionMessage(SessionToken token, const v1::SessionRequest& 
       Step(WorkerAbstained{{worker, static_cast<int>(abstention.fragment()), abstention.round()},
                            request.incarnation(),
                            BoundedReason(abstention.reason())});
+    }
+    if (request.has_last_round()) {
+      Step(WorkerStopped{worker, request.incarnation(), request.last_round()});
     }
     if (request.leaving()) {
       Step(WorkerLeft{worker, request.incarnation()});

@@ -190,6 +190,8 @@ absl::StatusOr<RecoveredRun> RebuildRun(const RecoveredState& recovered, const R
                                   .incarnation = record.incarnation(),
                                   .first_round = record.first_round(),
                                   .left = record.left(),
+                                  .draining = record.draining(),
+                                  .evicted = record.evicted(),
                                   .settled_rounds = marks});
   }
   return run;

@@ -79,6 +79,7 @@ void RoundLog::Add(const PublishedDelta& delta, const RoundView& view, double no
   record->opened = std::min(record->opened.value_or(view.opened), view.opened);
   record->committed = now;
   record->reason = view.reason;
+  record->quorum = view.quorum;
 }
 
 void RoundLog::AddRecovered(const PublishedDelta& delta) {
@@ -107,6 +108,7 @@ v1::RoundSummary RoundLog::Summarise(int64_t round, const Record* record, const 
     present = record->present;
     opened = record->opened;
     summary.set_reason(record->reason);
+    summary.set_quorum(static_cast<uint32_t>(record->quorum.value_or(quorum_)));
     summary.set_fragments_committed(record->fragments);
     summary.set_merged(record->merged);
     summary.set_merged_late(record->merged_late);
@@ -118,6 +120,7 @@ v1::RoundSummary RoundLog::Summarise(int64_t round, const Record* record, const 
     if (const v1::RoundState state = RoundStateToProto(view->phase); state < summary.state()) {
       summary.set_state(state);
       summary.set_reason(view->reason);
+      summary.set_quorum(static_cast<uint32_t>(view->quorum));
     }
   }
   summary.set_workers_present(present ? static_cast<uint32_t>(present->size()) : 0);

@@ -46,7 +46,8 @@ class RoundLog {
     std::optional<std::set<std::string>> present;  // In every fragment so far; nullopt: no fragment yet.
     std::optional<MonotonicTime> opened;
     MonotonicTime committed;
-    std::string reason;  // Of the fragment that committed last.
+    std::string reason;         // Of the fragment that committed last.
+    std::optional<int> quorum;  // Likewise; nullopt: not known any more.
     uint32_t fragments = 0;
     uint32_t merged = 0;
     uint32_t merged_late = 0;

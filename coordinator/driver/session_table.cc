@@ -32,6 +32,12 @@ void SessionTable::Close(Driver::SessionToken token, const absl::Status& status)
   sink.close(status);
 }
 
+void SessionTable::CloseOf(const std::string& worker, const absl::Status& status) {
+  if (const auto bound = by_worker_.find(worker); bound != by_worker_.end()) {
+    Close(bound->second, status);
+  }
+}
+
 void SessionTable::CloseAll(const absl::Status& status) {
   while (!sessions_.empty()) {
     Close(sessions_.begin()->first, status);

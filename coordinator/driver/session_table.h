@@ -23,6 +23,8 @@ class SessionTable {
   void Forget(Driver::SessionToken token);
   // Ends a session from this side.
   void Close(Driver::SessionToken token, const absl::Status& status);
+  // The session that speaks for `worker`, if there is one.
+  void CloseOf(const std::string& worker, const absl::Status& status);
   void CloseAll(const absl::Status& status);
 
   // A message of `worker` came on this session. Closes its older session, or this one when a newer one exists.

@@ -19,6 +19,8 @@ v1::Settlement SettlementToProto(Settlement settlement) {
       return v1::SETTLEMENT_DROPPED_OUT_OF_ORDER;
     case Settlement::kDroppedRunEnded:
       return v1::SETTLEMENT_DROPPED_RUN_ENDED;
+    case Settlement::kDroppedEvicted:
+      return v1::SETTLEMENT_DROPPED_EVICTED;
   }
   return v1::SETTLEMENT_UNSPECIFIED;
 }
@@ -79,18 +81,6 @@ v1::RoundState RoundStateToProto(RoundPhase phase) {
       return v1::ROUND_STATE_COMMITTED;
   }
   return v1::ROUND_STATE_UNSPECIFIED;
-}
-
-v1::WorkerState WorkerStateToProto(MemberState state) {
-  switch (state) {
-    case MemberState::kAlive:
-      return v1::WORKER_STATE_ALIVE;
-    case MemberState::kLost:
-      return v1::WORKER_STATE_LOST;
-    case MemberState::kLeft:
-      return v1::WORKER_STATE_LEFT;
-  }
-  return v1::WORKER_STATE_UNSPECIFIED;
 }
 
 v1::ContributionVerdict VerdictToProto(Verdict verdict) {

@@ -24,7 +24,6 @@ google::protobuf::RepeatedPtrField<v1::SettledContribution> SettledToProto(absl:
 
 v1::RunState RunStateToProto(RunPhase phase);
 v1::RoundState RoundStateToProto(RoundPhase phase);
-v1::WorkerState WorkerStateToProto(MemberState state);
 v1::ContributionVerdict VerdictToProto(Verdict verdict);
 
 // At most kMaxReasonBytes, cut at a character.

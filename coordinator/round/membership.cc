@@ -20,6 +20,11 @@ RefuseWorker Refuse(const WorkerJoined& event, RefuseWorker::Reason reason, std:
 
 }  // namespace
 
+std::string EvictionText(const std::string& worker) {
+  return absl::StrCat("worker \"", worker, "\" was evicted by an operator; `dilococtl worker admit ", worker,
+                      "` lets it join again");
+}
+
 Membership::Membership(const RoundOptions& options) : options_(options) {}
 
 void Membership::Restore(const RecoveredRounds::Member& recovered, MonotonicTime now) {
@@ -45,9 +50,7 @@ RoundEffect Membership::Join(const WorkerJoined& event, int64_t first_round, boo
   const auto it = members_.find(event.worker);
   const bool known = it != members_.end();
   if (known && it->second.state == MemberState::kEvicted) {
-    return Refuse(event, RefuseWorker::Reason::kEvicted,
-                  absl::StrCat("worker \"", event.worker, "\" was evicted by an operator; `dilococtl worker admit ",
-                               event.worker, "` lets it join again"));
+    return Refuse(event, RefuseWorker::Reason::kEvicted, EvictionText(event.worker));
   }
   const bool same = known && it->second.incarnation == event.incarnation;
   if (same && (ended || it->second.state != MemberState::kLeft)) {

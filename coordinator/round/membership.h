@@ -34,6 +34,9 @@ struct Member {
   }
 };
 
+// What whoever speaks for an evicted worker is told.
+std::string EvictionText(const std::string& worker);
+
 class Membership {
  public:
   explicit Membership(const RoundOptions& options);

@@ -40,4 +40,25 @@ grpc::ServerUnaryReactor* AdminServiceImpl::SaveCheckpoint(grpc::CallbackServerC
                     &Driver::SaveCheckpoint);
 }
 
+grpc::ServerUnaryReactor* AdminServiceImpl::DrainWorker(grpc::CallbackServerContext* context,
+                                                        const v1::DrainWorkerRequest* request,
+                                                        v1::DrainWorkerResponse* response) {
+  return AnswerCall(world_, Method::kDrainWorker, context, *request, CheckWorkerForm(*request), response,
+                    &Driver::DrainWorker);
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::EvictWorker(grpc::CallbackServerContext* context,
+                                                        const v1::EvictWorkerRequest* request,
+                                                        v1::EvictWorkerResponse* response) {
+  return AnswerCall(world_, Method::kEvictWorker, context, *request, CheckWorkerForm(*request), response,
+                    &Driver::EvictWorker);
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::AdmitWorker(grpc::CallbackServerContext* context,
+                                                        const v1::AdmitWorkerRequest* request,
+                                                        v1::AdmitWorkerResponse* response) {
+  return AnswerCall(world_, Method::kAdmitWorker, context, *request, CheckWorkerForm(*request), response,
+                    &Driver::AdmitWorker);
+}
+
 }  // namespace diloco

@@ -21,6 +21,12 @@ class AdminServiceImpl final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* SaveCheckpoint(grpc::CallbackServerContext* context,
                                            const v1::SaveCheckpointRequest* request,
                                            v1::SaveCheckpointResponse* response) override;
+  grpc::ServerUnaryReactor* DrainWorker(grpc::CallbackServerContext* context, const v1::DrainWorkerRequest* request,
+                                        v1::DrainWorkerResponse* response) override;
+  grpc::ServerUnaryReactor* EvictWorker(grpc::CallbackServerContext* context, const v1::EvictWorkerRequest* request,
+                                        v1::EvictWorkerResponse* response) override;
+  grpc::ServerUnaryReactor* AdmitWorker(grpc::CallbackServerContext* context, const v1::AdmitWorkerRequest* request,
+                                        v1::AdmitWorkerResponse* response) override;
 
  private:
   const ServiceWorld& world_;

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 
+#include "common/base/name.h"
 #include "diloco/v1/admin.pb.h"
 #include "diloco/v1/worker.pb.h"
 
@@ -27,6 +28,13 @@ absl::Status CheckAdminForm(const Request& request) {
   v1::DescribeRunRequest same;
   same.set_run_id(request.run_id());
   return CheckForm(same);
+}
+
+// Those that are about one worker carry its id too.
+template <typename Request>
+absl::Status CheckWorkerForm(const Request& request) {
+  if (const absl::Status status = CheckAdminForm(request); !status.ok()) return status;
+  return ValidateName("worker id", request.worker_id());
 }
 
 // False: the payload was damaged on its way.

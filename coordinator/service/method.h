@@ -18,10 +18,14 @@ enum class Method : size_t {
   kDescribeRound,
   kListWorkers,
   kSaveCheckpoint,
+  kDrainWorker,
+  kEvictWorker,
+  kAdmitWorker,
 };
 
 inline constexpr const char* kMethodNames[] = {"DescribeRun", "Join",          "Session",     "Upload",
                                                "Subscribe",   "FetchSnapshot", "Seed",        "GetStatus",
-                                               "ListRounds",  "DescribeRound", "ListWorkers", "SaveCheckpoint"};
+                                               "ListRounds",  "DescribeRound", "ListWorkers", "SaveCheckpoint",
+                                               "DrainWorker", "EvictWorker",   "AdmitWorker"};
 
 }  // namespace diloco

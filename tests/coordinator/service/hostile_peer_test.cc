@@ -156,12 +156,22 @@ rounds: {quorum: 1, grace_window: 0s}
     for (size_t i = 0; i < count; ++i) {
       between(i, count);
       if (fresh) NextPeer();
-      if (joining_ && !peer_->Join().ok()) NextPeer();
+      if (joining_ && !peer_->Join().ok() && !IsReadmitted()) NextPeer();
       const std::unique_ptr<Message> good = Good(method, *peer_);
       HostileMessage hostile = std::move(HostileMessages(*good)[i]);
       if (!absl::StartsWith(hostile.what, "crc32c")) FixChecksum(hostile.message.get());
       Send(method, hostile.message->SerializeAsString(), hostile.what);
     }
+  }
+
+  // One that its own requests had evicted is let in again.
+  bool IsReadmitted() {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::AdmitWorkerRequest request;
+    request.set_worker_id(peer_->Signed<v1::FetchSnapshotRequest>().worker_id());
+    v1::AdmitWorkerResponse response;
+    return v1::AdminService::NewStub(channel_)->AdmitWorker(&context, request, &response).ok() && peer_->Join().ok();
   }
 
   void NextPeer() {
@@ -331,7 +341,7 @@ TEST_F(HostilePeer, BytesOfEveryRequestMayBeMangled) {
   NextPeer();
   const std::vector<std::string> methods = Methods();
   for (uint64_t i = 0; i < messages && !HasFailure(); ++i) {
-    if (i * 200 / messages > static_cast<uint64_t>(peers_) || !peer_->Join().ok()) NextPeer();
+    if (i * 200 / messages > static_cast<uint64_t>(peers_) || (!peer_->Join().ok() && !IsReadmitted())) NextPeer();
     const MethodDescriptor& method = FindMethod(methods[random() % methods.size()]);
     Send(method, testing::Mangled(Good(method, *peer_)->SerializeAsString(), &random),
          absl::StrFormat("message %d", i));
