@@ -18,9 +18,10 @@ namespace diloco {
 class WritableFile {
  public:
   virtual ~WritableFile() = default;
-  // All or an error; after an error the file may hold any part of `bytes`.
+  // All or an error; after an error the file may hold any part of `bytes`. Errors: DiskRefused, others.
   virtual absl::Status Append(std::string_view bytes) = 0;
   // The bytes are durable when this returns OK. After an error nothing may be assumed, and it is never tried again.
+  // Errors: kDataLoss, whatever the cause.
   virtual absl::Status Sync() = 0;
 };
 
@@ -38,6 +39,14 @@ class FileLock {
   virtual ~FileLock() = default;
 };
 
+// An error of a change that the disk did not take, being full (kResourceExhausted: no space, or over quota) or
+// read-only (kPermissionDenied). Nothing that was durable is in doubt, and the same change may be tried again. Never of
+// a sync.
+bool DiskRefused(const absl::Status& status);
+// For implementations: the error of a sync, made kDataLoss.
+absl::Status SyncError(const absl::Status& status);
+
+// Errors of what changes files: DiskRefused, others; kDataLoss where a sync failed.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -56,10 +65,15 @@ class FileSystem {
   virtual absl::Status CreateFolder(const std::string& folder) = 0;
   // Makes creations, renames and removals in the folder durable.
   virtual absl::Status SyncFolder(const std::string& folder) = 0;
+  // Bytes that this process may still write to the disk that has the folder.
+  virtual absl::StatusOr<uint64_t> FreeBytes(const std::string& folder) = 0;
   // Takes the lock file, which is created when absent, and writes `holder` into it (at most 256 bytes are read back).
   // Errors: kFailedPrecondition when it is held; the message is the holder that the file names, or "another process".
   virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, const std::string& holder) = 0;
 };
+
+// A refusal of the disk that has `folder`, with the bytes that are free in its message; another status as it is.
+absl::Status WithFreeBytes(FileSystem* files, const std::string& folder, const absl::Status& status);
 
 // The operating system's files. Lives for ever.
 FileSystem* PosixFileSystem();

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -64,7 +65,7 @@ class PosixWritableFile final : public WritableFile {
   absl::Status Append(std::string_view bytes) override { return WriteAll(file_.get(), bytes, path_); }
   absl::Status Sync() override {
     // Not again after EINTR either: what was lost by then is not known.
-    if (fdatasync(file_.get()) != 0) return ErrnoError("sync", path_);
+    if (fdatasync(file_.get()) != 0) return SyncError(ErrnoError("sync", path_));
     return absl::OkStatus();
   }
 
@@ -125,7 +126,7 @@ class PosixFiles final : public FileSystem {
   absl::Status Truncate(const std::string& path, uint64_t size) override {
     DILOCO_ASSIGN_OR_RETURN(const FileDescriptor file, OpenDescriptor(path, O_WRONLY));
     if (ftruncate(file.get(), static_cast<off_t>(size)) != 0) return ErrnoError("cut", path);
-    if (fsync(file.get()) != 0) return ErrnoError("sync", path);
+    if (fsync(file.get()) != 0) return SyncError(ErrnoError("sync", path));
     return absl::OkStatus();
   }
   absl::Status Rename(const std::string& from, const std::string& to) override {
@@ -174,8 +175,13 @@ class PosixFiles final : public FileSystem {
   }
   absl::Status SyncFolder(const std::string& folder) override {
     DILOCO_ASSIGN_OR_RETURN(const FileDescriptor file, OpenDescriptor(folder, O_RDONLY | O_DIRECTORY));
-    if (fsync(file.get()) != 0) return ErrnoError("sync", folder);
+    if (fsync(file.get()) != 0) return SyncError(ErrnoError("sync", folder));
     return absl::OkStatus();
+  }
+  absl::StatusOr<uint64_t> FreeBytes(const std::string& folder) override {
+    struct statvfs status;
+    if (statvfs(folder.c_str(), &status) != 0) return ErrnoError("examine", folder);
+    return uint64_t{status.f_bavail} * status.f_frsize;
   }
 
   // flock, which the kernel gives up with the last descriptor of the process: no age, no clean-up by hand.
@@ -188,8 +194,9 @@ class PosixFiles final : public FileSystem {
       other.resize(read > 0 ? static_cast<size_t>(read) : 0);
       return absl::FailedPreconditionError(other.empty() ? "another process" : other);
     }
-    if (ftruncate(file.get(), 0) != 0) return ErrnoError("write to", path);
+    // Written over, then cut: a lock file that is there already takes no space, of which there may be none.
     DILOCO_RETURN_IF_ERROR(WriteAll(file.get(), holder, path));
+    if (ftruncate(file.get(), static_cast<off_t>(holder.size())) != 0) return ErrnoError("write to", path);
     return std::make_unique<PosixFileLock>(std::move(file));
   }
 
@@ -201,6 +208,21 @@ class PosixFiles final : public FileSystem {
 };
 
 }  // namespace
+
+bool DiskRefused(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) || absl::IsPermissionDenied(status);
+}
+
+absl::Status SyncError(const absl::Status& status) {
+  return absl::DataLossError(absl::StrFormat("%s; what was written since the last sync may be lost", status.message()));
+}
+
+absl::Status WithFreeBytes(FileSystem* files, const std::string& folder, const absl::Status& status) {
+  if (!DiskRefused(status)) return status;
+  const absl::StatusOr<uint64_t> free = files->FreeBytes(folder);
+  if (!free.ok()) return status;
+  return absl::Status(status.code(), absl::StrFormat("%s (%d bytes free)", status.message(), *free));
+}
 
 FileSystem* PosixFileSystem() {
   static PosixFiles files;

@@ -26,6 +26,9 @@ struct MemberCounts {
   friend bool operator==(const MemberCounts&, const MemberCounts&) = default;
 };
 
+// What the disk is asked for.
+enum class DiskUser { kJournal, kSnapshot, kCheckpoint };
+
 class DriverObserver {
  public:
   virtual ~DriverObserver() = default;
@@ -57,6 +60,10 @@ class DriverObserver {
   virtual void OnCheckpoint(int64_t /*version*/, const std::string& /*path*/) {}
   // The driver did not run for this long, though it should have; no lease and no grace window counts it.
   virtual void OnPaused(absl::Duration) {}
+  // The disk refused something (full or read-only): why, and when it is tried again.
+  virtual void OnDiskRefused(DiskUser, const std::string& /*sentence*/) {}
+  // The run is held, and why; empty: it goes on. Again when there is news of the reason.
+  virtual void OnHold(const std::string& /*reason*/) {}
   // The store failed: nothing more is published, and the process is to end with this message.
   virtual void OnFatal(const absl::Status&) {}
   // Ended, the final checkpoint is written, and every member has left or is lost.

@@ -1,4 +1,6 @@
-// Appends groups to one journal file (journal_format.h). After an error the writer must not be used again.
+// Appends groups to one journal file (journal_format.h). What a disk that is full or read-only did not take
+// (DiskRefused, common/files) is cut off again before anything else is appended, so that the same group may be appended
+// later. After any other error, that of a sync above all, the writer must not be used again.
 #pragma once
 
 #include <cstdint>
@@ -30,18 +32,26 @@ class JournalWriter {
   absl::Status AppendGroup(GroupKind kind, absl::Span<const std::string_view> records, std::string_view commit_payload,
                            Durable durable);
   absl::Status Sync() { return file_->Sync(); }
+  // Cuts off what a group that failed has left, if it has not been yet.
+  absl::Status CutBack();
 
   uint64_t sequence() const { return sequence_; }
-  // Bytes written, all of them committed.
+  // Bytes of whole groups.
   uint64_t size() const { return size_; }
 
  private:
-  JournalWriter(std::unique_ptr<WritableFile> file, uint64_t sequence, uint64_t size)
-      : file_(std::move(file)), sequence_(sequence), size_(size) {}
+  JournalWriter(FileSystem* files, std::string path, std::unique_ptr<WritableFile> file, uint64_t sequence,
+                uint64_t size)
+      : files_(files), path_(std::move(path)), file_(std::move(file)), sequence_(sequence), size_(size) {}
 
+  absl::Status Write(GroupKind kind, absl::Span<const std::string_view> records, std::string_view commit_payload,
+                     Durable durable);
+  FileSystem* const files_;
+  const std::string path_;
   const std::unique_ptr<WritableFile> file_;
   const uint64_t sequence_;
-  uint64_t size_;  // A multiple of a block between groups.
+  uint64_t size_;        // A multiple of a block between groups.
+  bool ragged_ = false;  // The file may be longer than size_.
 };
 
 }  // namespace diloco

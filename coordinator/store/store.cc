@@ -45,15 +45,17 @@ class Store::Impl {
 
   absl::Status Open(RecoveredState* recovered);
 
-  // After the first error nothing is tried again.
+  // After the first error that is not a refusal of the disk nothing is tried again.
   template <typename Operation>
   absl::Status Run(Operation operation) {
     if (!failure_.ok()) {
       return absl::FailedPreconditionError(
           absl::StrFormat("the store failed before (%s); restart to recover", failure_.message()));
     }
-    failure_ = operation();
-    return failure_;
+    const absl::Status status = operation();
+    if (DiskRefused(status)) return WithFreeBytes(files_, options_.folder, status);
+    failure_ = status;
+    return status;
   }
 
   absl::Status Append(GroupKind kind, const google::protobuf::Message& record) {
@@ -63,8 +65,9 @@ class Store::Impl {
     return Run([&] { return AppendDelta(*journal_, delta, Durable::kNow); });
   }
   absl::Status AppendEnd(const v1::EndRecord& record) {
-    end_ = record.SerializeAsString();
-    return Append(GroupKind::kEnd, record);
+    const absl::Status status = Append(GroupKind::kEnd, record);
+    if (status.ok()) end_ = record.SerializeAsString();
+    return status;
   }
   absl::Status WriteSnapshot(const v1::SnapshotRecord& header, absl::Span<const absl::Span<const float>> arrays,
                              absl::Span<const std::shared_ptr<const PublishedDelta>> newer);
@@ -75,8 +78,11 @@ class Store::Impl {
 
  private:
   absl::Status StartJournal(uint64_t sequence, absl::Span<const std::shared_ptr<const PublishedDelta>> newer);
-  // Gives a finished file its name, durably.
-  absl::Status Publish(const std::string& path);
+  // Whole and synced; returns its size.
+  absl::StatusOr<uint64_t> WriteJournal(const std::string& path, uint64_t sequence,
+                                        absl::Span<const std::shared_ptr<const PublishedDelta>> newer);
+  // Gives a file that `written` finished its name, durably. What the disk did not take is removed again.
+  absl::Status Publish(const std::string& path, const absl::Status& written);
   absl::Status RemoveOld();
 
   FileSystem* const files_;
@@ -137,9 +143,32 @@ absl::Status Store::Impl::Open(RecoveredState* recovered) {
   return absl::OkStatus();
 }
 
-absl::Status Store::Impl::Publish(const std::string& path) {
-  DILOCO_RETURN_IF_ERROR(files_->Rename(TemporaryPath(path), path));
-  return files_->SyncFolder(options_.folder);
+absl::Status Store::Impl::Publish(const std::string& path, const absl::Status& written) {
+  absl::Status status = written;
+  if (status.ok()) status = files_->Rename(TemporaryPath(path), path);
+  if (status.ok()) return files_->SyncFolder(options_.folder);
+  if (DiskRefused(status)) {
+    // When it can't be removed, or never was there, the next start or the next try at the name sees to it.
+    static_cast<void>(files_->Remove(TemporaryPath(path)).ok());
+  }
+  return status;
+}
+
+absl::StatusOr<uint64_t> Store::Impl::WriteJournal(const std::string& path, uint64_t sequence,
+                                                   absl::Span<const std::shared_ptr<const PublishedDelta>> newer) {
+  JournalHeader header{.sequence = sequence};
+  if (journal_ != nullptr) {
+    DILOCO_RETURN_IF_ERROR(journal_->CutBack());  // Nothing is appended to it any more.
+    header.previous_sequence = journal_->sequence();
+    header.previous_bytes = journal_->size();
+  }
+  DILOCO_ASSIGN_OR_RETURN(std::unique_ptr<JournalWriter> journal, JournalWriter::Create(files_, path, header));
+  for (const std::shared_ptr<const PublishedDelta>& delta : newer) {
+    DILOCO_RETURN_IF_ERROR(AppendDelta(*journal, *delta, Durable::kBySync));
+  }
+  if (end_) DILOCO_RETURN_IF_ERROR(AppendSingle(*journal, GroupKind::kEnd, *end_, Durable::kBySync));
+  DILOCO_RETURN_IF_ERROR(journal->Sync());
+  return journal->size();
 }
 
 // A journal has its name only once it holds, durably, all that it begins with; so the journals before it are not
@@ -147,20 +176,12 @@ absl::Status Store::Impl::Publish(const std::string& path) {
 absl::Status Store::Impl::StartJournal(uint64_t sequence,
                                        absl::Span<const std::shared_ptr<const PublishedDelta>> newer) {
   const std::string path = JournalPath(options_.folder, sequence);
-  JournalHeader header{.sequence = sequence};
-  if (journal_ != nullptr) {
-    header.previous_sequence = journal_->sequence();
-    header.previous_bytes = journal_->size();
-  }
-  DILOCO_ASSIGN_OR_RETURN(std::unique_ptr<JournalWriter> journal,
-                          JournalWriter::Create(files_, TemporaryPath(path), header));
-  for (const std::shared_ptr<const PublishedDelta>& delta : newer) {
-    DILOCO_RETURN_IF_ERROR(AppendDelta(*journal, *delta, Durable::kBySync));
-  }
-  if (end_) DILOCO_RETURN_IF_ERROR(AppendSingle(*journal, GroupKind::kEnd, *end_, Durable::kBySync));
-  DILOCO_RETURN_IF_ERROR(journal->Sync());
-  DILOCO_RETURN_IF_ERROR(Publish(path));
-  DILOCO_ASSIGN_OR_RETURN(journal_, JournalWriter::Continue(files_, path, sequence, journal->size()));
+  const absl::StatusOr<uint64_t> bytes = WriteJournal(TemporaryPath(path), sequence, newer);
+  DILOCO_RETURN_IF_ERROR(Publish(path, bytes.status()));
+  absl::StatusOr<std::unique_ptr<JournalWriter>> journal = JournalWriter::Continue(files_, path, sequence, *bytes);
+  // There is no way back to the journal before it.
+  if (!journal.ok()) return absl::InternalError(journal.status().message());
+  journal_ = *std::move(journal);
   journals_.insert(sequence);
   return absl::OkStatus();
 }
@@ -175,35 +196,43 @@ absl::Status Store::Impl::WriteSnapshot(const v1::SnapshotRecord& header,
     }
     ++sequence;
     const std::string path = SnapshotPath(options_.folder, sequence);
-    DILOCO_ASSIGN_OR_RETURN(const uint64_t consensus_offset,
-                            WriteSnapshotFile(files_, TemporaryPath(path), sequence, header, arrays));
-    DILOCO_RETURN_IF_ERROR(Publish(path));
+    const absl::StatusOr<uint64_t> consensus_offset =
+        WriteSnapshotFile(files_, TemporaryPath(path), sequence, header, arrays);
+    DILOCO_RETURN_IF_ERROR(Publish(path, consensus_offset.status()));
     snapshots_.insert(sequence);
-    newest_ = SnapshotFile{path, consensus_offset, header};
-    DILOCO_RETURN_IF_ERROR(StartJournal(sequence, newer));
-    return RemoveOld();
+    newest_ = SnapshotFile{path, *consensus_offset, header};
+    // The snapshot is there, and neither of these has to be now.
+    const absl::Status started = StartJournal(sequence, newer);
+    if (!started.ok() && !DiskRefused(started)) return started;
+    const absl::Status removed = RemoveOld();
+    return DiskRefused(removed) ? absl::OkStatus() : removed;
   });
 }
 
+// Forgets a file only once it is gone.
 absl::Status Store::Impl::RemoveOld() {
-  const auto remove = [this](std::set<uint64_t>& from, uint64_t sequence, const std::string& path) {
-    from.erase(sequence);
-    return files_->Remove(path);
+  const auto remove_first = [this](std::set<uint64_t>& from, auto path_of) -> absl::Status {
+    DILOCO_RETURN_IF_ERROR(files_->Remove(path_of(options_.folder, *from.begin())));
+    from.erase(from.begin());
+    return absl::OkStatus();
   };
   while (snapshots_.size() > static_cast<size_t>(options_.snapshots_kept)) {
-    const uint64_t sequence = *snapshots_.begin();
-    DILOCO_RETURN_IF_ERROR(remove(snapshots_, sequence, SnapshotPath(options_.folder, sequence)));
+    DILOCO_RETURN_IF_ERROR(remove_first(snapshots_, SnapshotPath));
   }
   while (!bad_snapshots_.empty()) {
-    const uint64_t sequence = *bad_snapshots_.begin();
-    DILOCO_RETURN_IF_ERROR(remove(bad_snapshots_, sequence, SnapshotPath(options_.folder, sequence)));
+    DILOCO_RETURN_IF_ERROR(remove_first(bad_snapshots_, SnapshotPath));
   }
   const std::optional<uint64_t> first_needed = FirstJournalFor(journals_, *snapshots_.begin());
   while (first_needed && *journals_.begin() < *first_needed) {
-    const uint64_t sequence = *journals_.begin();
-    DILOCO_RETURN_IF_ERROR(remove(journals_, sequence, JournalPath(options_.folder, sequence)));
+    DILOCO_RETURN_IF_ERROR(remove_first(journals_, JournalPath));
   }
   return absl::OkStatus();
+}
+
+StoreError StoreErrorOf(const absl::Status& status) {
+  DILOCO_CHECK(!status.ok());
+  if (!DiskRefused(status)) return StoreError::kBroken;
+  return absl::IsPermissionDenied(status) ? StoreError::kReadOnly : StoreError::kFull;
 }
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(FileSystem* files, StoreOptions options, RecoveredState* recovered) {

@@ -5,8 +5,15 @@
 //   DIR/snapshot-NNNNNNNNNN    a SnapshotRecord and the raw consensus, numbered from 1 (snapshot_file.h)
 //   DIR/checkpoints/           not the store's: see the driver
 //
-// A record is durable when the call that appended it returned OK. After any error the store refuses everything: a
-// failed sync is never retried as if it had worked; restart and recover. Used from one thread at a time.
+// A record is durable when the call that appended it returned OK. A call that fails ends in one of two ways, which
+// StoreErrorOf tells apart:
+//
+//   kFull, kReadOnly   the disk did not take it, before any sync: nothing of it is left, nothing else is in doubt, and
+//                      the same call may be made again. The message has path, error and free bytes.
+//   kBroken            anything else, a failed sync above all, which is never retried as if it had worked: the record
+//                      may or may not be found by the next start, and the store refuses everything until then.
+//
+// Used from one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -55,6 +62,10 @@ struct RecoveredState {
   std::vector<std::string> warnings;
 };
 
+enum class StoreError { kFull, kReadOnly, kBroken };
+// `status`: not OK, from a call that changes the store.
+StoreError StoreErrorOf(const absl::Status& status);
+
 struct StoreOptions {
   std::string folder;
   std::string holder;      // Written into LOCK, such as "diloco-coordinator pid 4711 on host".
@@ -77,11 +88,13 @@ class Store {
   absl::Status AppendGlobalDelta(const PublishedDelta& delta);
   absl::Status AppendEnd(const v1::EndRecord& record);
 
-  // Writes aside, syncs, renames, syncs the folder; then starts a new journal and drops what is no longer needed.
-  // `arrays`: the raw part in the order of SnapshotRecord, of the size that the header says. Global deltas that
-  // were appended but are not in the snapshot (round >= header.version()) are given again in `newer`, rounds ascending
-  // for each fragment, so that the new journal holds them. `header` must hold the run, and every member and evaluation
-  // that is to be kept; the store itself carries the end record over.
+  // Writes aside, syncs, renames, syncs the folder; then starts a new journal and drops what is no longer needed. OK
+  // once the snapshot is durable: when the disk takes no more after that, the rest is done with the next snapshot, and
+  // this journal goes on. A snapshot that it did not take leaves no file behind. `arrays`: the raw part in the order of
+  // SnapshotRecord, of the size that the header says. Global deltas that were appended but are not in the snapshot
+  // (round >= header.version()) are given again in `newer`, rounds ascending for each fragment, so that the new journal
+  // holds them. `header` must hold the run, and every member and evaluation that is to be kept; the store itself
+  // carries the end record over.
   absl::Status WriteSnapshot(const v1::SnapshotRecord& header, absl::Span<const absl::Span<const float>> arrays,
                              absl::Span<const std::shared_ptr<const PublishedDelta>> newer);
 

@@ -175,7 +175,7 @@ TEST(DriverRecoveryTest, PublishesOnlyWhatIsDurable) {
     }
     worker.Act();
   }
-  EXPECT_EQ(coordinator.disk.size(), 2U);  // One commit a fragment.
+  EXPECT_EQ(coordinator.disk.size(), 1U);  // The store's work goes there one by one.
   EXPECT_TRUE(worker.commits().empty());
   EXPECT_EQ(coordinator.observer.committed, 0);
 
@@ -195,7 +195,7 @@ TEST(DriverRecoveryTest, AFailedSyncStopsEverything) {
     ASSERT_TRUE(cluster.Turn());
   }
   const size_t published = cluster.workers[0]->commits().size();
-  coordinator.files.fail_syncs = true;
+  coordinator.files.Fail("sync ", 0, 1, absl::UnknownError("the disk is gone"));
   cluster.Run(1000);
   EXPECT_EQ(coordinator.observer.fatal.code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(cluster.workers[0]->commits().size(), published);

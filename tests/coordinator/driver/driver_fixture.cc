@@ -14,47 +14,74 @@ namespace {
 
 class TestFile final : public WritableFile {
  public:
-  TestFile(std::unique_ptr<WritableFile> file, const bool* fail_syncs)
-      : file_(std::move(file)), fail_syncs_(fail_syncs) {}
-  absl::Status Append(std::string_view bytes) override { return file_->Append(bytes); }
-  absl::Status Sync() override { return *fail_syncs_ ? absl::DataLossError("the disk is gone") : absl::OkStatus(); }
+  TestFile(std::unique_ptr<WritableFile> file, std::string path, TestFileSystem* files)
+      : file_(std::move(file)), path_(std::move(path)), files_(files) {}
+  absl::Status Append(std::string_view bytes) override {
+    const absl::Status status = files_->Change("append " + path_);
+    DILOCO_RETURN_IF_ERROR(file_->Append(status.ok() ? bytes : bytes.substr(0, bytes.size() / 2)));
+    return status;
+  }
+  absl::Status Sync() override {
+    const absl::Status status = files_->Change("sync " + path_);
+    return status.ok() ? status : SyncError(status);
+  }
 
  private:
   std::unique_ptr<WritableFile> file_;
-  const bool* fail_syncs_;
+  const std::string path_;
+  TestFileSystem* const files_;
 };
-
-absl::StatusOr<std::unique_ptr<WritableFile>> Wrap(absl::StatusOr<std::unique_ptr<WritableFile>> file,
-                                                   const bool* fail_syncs) {
-  if (!file.ok()) {
-    return file.status();
-  }
-  return std::make_unique<TestFile>(*std::move(file), fail_syncs);
-}
 
 }  // namespace
 
+void TestFileSystem::Fail(std::string prefix, int nth, int times, absl::Status status) {
+  failing_ = std::move(prefix);
+  before_ = nth;
+  times_ = times;
+  status_ = std::move(status);
+}
+
+absl::Status TestFileSystem::Change(const std::string& line) {
+  changes.push_back(line);
+  if (times_ == 0 || !line.starts_with(failing_) || before_-- > 0) {
+    return absl::OkStatus();
+  }
+  --times_;
+  return status_;
+}
+
 absl::StatusOr<std::unique_ptr<WritableFile>> TestFileSystem::Create(const std::string& path) {
-  return Wrap(PosixFileSystem()->Create(path), &fail_syncs);
+  DILOCO_RETURN_IF_ERROR(Change("create " + path));
+  DILOCO_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, PosixFileSystem()->Create(path));
+  return std::make_unique<TestFile>(std::move(file), path, this);
 }
 absl::StatusOr<std::unique_ptr<WritableFile>> TestFileSystem::OpenForAppend(const std::string& path) {
-  return Wrap(PosixFileSystem()->OpenForAppend(path), &fail_syncs);
+  DILOCO_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, PosixFileSystem()->OpenForAppend(path));
+  return std::make_unique<TestFile>(std::move(file), path, this);
 }
 absl::StatusOr<std::unique_ptr<ReadableFile>> TestFileSystem::OpenForRead(const std::string& path) {
   return PosixFileSystem()->OpenForRead(path);
 }
 absl::Status TestFileSystem::Truncate(const std::string& path, uint64_t size) {
+  DILOCO_RETURN_IF_ERROR(Change("truncate " + path));
   return PosixFileSystem()->Truncate(path, size);
 }
 absl::Status TestFileSystem::Rename(const std::string& from, const std::string& to) {
+  DILOCO_RETURN_IF_ERROR(Change("rename " + from));
   return PosixFileSystem()->Rename(from, to);
 }
-absl::Status TestFileSystem::Remove(const std::string& path) { return PosixFileSystem()->Remove(path); }
+absl::Status TestFileSystem::Remove(const std::string& path) {
+  DILOCO_RETURN_IF_ERROR(Change("remove " + path));
+  return PosixFileSystem()->Remove(path);
+}
 absl::StatusOr<std::vector<std::string>> TestFileSystem::List(const std::string& folder) {
   return PosixFileSystem()->List(folder);
 }
 absl::Status TestFileSystem::CreateFolder(const std::string& folder) { return PosixFileSystem()->CreateFolder(folder); }
-absl::Status TestFileSystem::SyncFolder(const std::string&) { return absl::OkStatus(); }
+absl::Status TestFileSystem::SyncFolder(const std::string& folder) {
+  const absl::Status status = Change("sync-folder " + folder);
+  return status.ok() ? status : SyncError(status);
+}
 absl::StatusOr<std::unique_ptr<FileLock>> TestFileSystem::Lock(const std::string& path, const std::string& holder) {
   return PosixFileSystem()->Lock(path, holder);
 }

@@ -43,7 +43,7 @@ class ManualExecutor final : public Executor {
 };
 
 // The operating system's files without waiting for the disk: what was written survives the end of a driver, as it does
-// a killed process. Syncs fail when told to.
+// a killed process. Changes fail when told to.
 class TestFileSystem final : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
@@ -55,9 +55,24 @@ class TestFileSystem final : public FileSystem {
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;
   absl::Status CreateFolder(const std::string& folder) override;
   absl::Status SyncFolder(const std::string& folder) override;
+  absl::StatusOr<uint64_t> FreeBytes(const std::string&) override { return uint64_t{8192}; }
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, const std::string& holder) override;
 
-  bool fail_syncs = false;
+  // One line a change: "create PATH", "append PATH", "sync PATH", "truncate PATH", "rename PATH", "remove PATH",
+  // "sync-folder PATH".
+  std::vector<std::string> changes;
+  // Those lines that begin with `prefix`, from the `nth` on (from 0) and `times` of them, fail with `status`; an append
+  // has then written a half.
+  void Fail(std::string prefix, int nth, int times, absl::Status status);
+
+  // Notes the change; the error that it is to fail with, if any. For the files.
+  absl::Status Change(const std::string& line);
+
+ private:
+  std::string failing_;
+  int before_ = 0;
+  int times_ = 0;
+  absl::Status status_;
 };
 
 // What the driver told the world.
@@ -82,6 +97,11 @@ class RecordingObserver final : public DriverObserver {
     checkpoints.push_back(version);
     checkpoint_path = path;
   }
+  void OnDiskRefused(DiskUser user, const std::string& sentence) override {
+    ++refusals[user];
+    refusal = sentence;
+  }
+  void OnHold(const std::string& reason) override { hold = reason; }
   void OnFatal(const absl::Status& status) override { fatal = status; }
   void OnRunFinished() override { finished = true; }
 
@@ -98,6 +118,9 @@ class RecordingObserver final : public DriverObserver {
   std::vector<int64_t> snapshots;
   std::vector<int64_t> checkpoints;
   std::string checkpoint_path;
+  std::map<DiskUser, int> refusals;
+  std::string refusal;
+  std::string hold;
   absl::Status fatal;
   std::atomic<bool> finished = false;
 };

@@ -177,7 +177,7 @@ TEST_F(DriverUploadTest, WhatWaitsWhenTheStoreFailsIsAnswered) {
     ASSERT_TRUE(coordinator_.pool.RunOne());
     coordinator_.PumpDriver();
   }
-  coordinator_.files.fail_syncs = true;
+  coordinator_.files.Fail("sync ", 0, 1, absl::UnknownError("the disk is gone"));
   ASSERT_TRUE(coordinator_.disk.RunOne());
   Answer<v1::UploadResponse> repeated;
   Answer<v1::SaveCheckpointResponse> save;

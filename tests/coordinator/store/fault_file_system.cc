@@ -99,7 +99,7 @@ absl::Status FaultFileSystem::AppendTo(File& file, const std::string& path, std:
 }
 
 absl::Status FaultFileSystem::SyncFile(File& file, const std::string& path) {
-  DILOCO_RETURN_IF_ERROR(Change(absl::StrFormat("sync %s", path)));
+  if (const absl::Status status = Change(absl::StrFormat("sync %s", path)); !status.ok()) return SyncError(status);
   file.durable = file.bytes.size();
   return absl::OkStatus();
 }
@@ -241,7 +241,9 @@ absl::Status FaultFileSystem::CreateFolder(const std::string& folder) {
 }
 
 absl::Status FaultFileSystem::SyncFolder(const std::string& folder) {
-  DILOCO_RETURN_IF_ERROR(Change(absl::StrFormat("sync-folder %s", folder)));
+  if (const absl::Status status = Change(absl::StrFormat("sync-folder %s", folder)); !status.ok()) {
+    return SyncError(status);
+  }
   std::vector<Renaming> others;
   for (Renaming& renaming : unsynced_names_) {
     if (renaming.folder != folder) {

@@ -31,7 +31,7 @@ class FaultFileSystem final : public FileSystem {
 
   // Changes are: Create, OpenForAppend when it creates, Append, Sync, Truncate, Rename, Remove, SyncFolder.
   // The `nth` change from now (from 0) fails with `status`; an append has then written some part. `for_good`: so does
-  // every change after it, as when the power goes.
+  // every change after it, as when the power goes. (That of a sync comes out as SyncError makes it.)
   void FailAt(int nth, absl::Status status, bool for_good = false);
   // The same for changes whose line in operations() begins with `prefix` only.
   void FailOn(const std::string& prefix, int nth, absl::Status status);
@@ -68,6 +68,7 @@ class FaultFileSystem final : public FileSystem {
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;
   absl::Status CreateFolder(const std::string& folder) override;
   absl::Status SyncFolder(const std::string& folder) override;
+  absl::StatusOr<uint64_t> FreeBytes(const std::string&) override { return uint64_t{4096}; }
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path, const std::string& holder) override;
 
  private:

@@ -138,8 +138,9 @@ absl::Status Recorder::Evaluation(const v1::EvaluationRecord& record) {
 absl::Status Recorder::Delta(std::shared_ptr<const PublishedDelta> delta) {
   if_worked_ = expected_;
   if_worked_.deltas.push_back(delta->messages);
-  deltas_.push_back(delta);
-  return Remember(store_->AppendGlobalDelta(*delta));
+  const absl::Status status = store_->AppendGlobalDelta(*delta);
+  if (status.ok()) deltas_.push_back(std::move(delta));
+  return Remember(status);
 }
 
 absl::Status Recorder::End(const v1::EndRecord& record) {
