@@ -50,6 +50,10 @@ inline constexpr int kSnapshotReaders = 2;
 inline constexpr int kMaxEvaluations = 64;
 inline constexpr int kMaxEvaluationsPerHeartbeat = 16;
 
+// From the disk's refusal (full, read-only) until it is asked again: the first time, and the longest.
+inline constexpr absl::Duration kFirstDiskRetry = absl::Milliseconds(500);
+inline constexpr absl::Duration kLongestDiskRetry = absl::Seconds(15);
+
 // Deadline of each unary call, and of a stream that makes no progress.
 inline constexpr absl::Duration kCallDeadline = absl::Seconds(20);
 inline constexpr absl::Duration kStreamProgressDeadline = absl::Seconds(60);

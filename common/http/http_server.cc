@@ -58,7 +58,10 @@ class HttpServer::Impl {
     server_.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
       const absl::Status status = options_.ready();
       response.status = status.ok() ? 200 : 503;
-      response.set_content(status.ok() ? "ready\n" : std::string(status.message()) + "\n", kTextType);
+      std::string text = status.ok() ? "ready\n" : std::string(status.message()) + "\n";
+      const std::string amiss = status.ok() && options_.amiss ? options_.amiss() : "";
+      if (!amiss.empty()) text += amiss + "\n";
+      response.set_content(text, kTextType);
     });
   }
 

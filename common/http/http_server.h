@@ -1,13 +1,16 @@
 // The read-only HTTP port of both programs:
 //   /metrics  a registry in Prometheus' text format
 //   /healthz  200 "ok" while the process answers (liveness)
-//   /readyz   200 "ready", or 503 with the reason (readiness: recovery, start-up, shutdown)
+//   /readyz   200 "ready" and, on a line of its own, what is amiss all the same; or 503 with the reason (readiness:
+//             recovery, start-up, shutdown)
 // It has threads of its own with stacks of the usual size, a fixed number of them, and closes each connection after one
 // answer, so that an idle peer holds no thread.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -25,6 +28,7 @@ struct HttpServerOptions {
   const prometheus::Registry* registry = nullptr;  // Outlives the server.
   // OK, or why not. Called on the server's threads, so it is thread-safe and must not block.
   std::function<absl::Status()> ready;
+  std::function<std::string()> amiss;  // Empty: nothing. As `ready`; may be null.
 };
 
 class HttpServer {

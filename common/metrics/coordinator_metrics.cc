@@ -66,6 +66,7 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const LabelValues& va
       snapshot_version(OneGauge(registry, kSnapshotVersion)),
       snapshot_last_success_timestamp_seconds(OneGauge(registry, kSnapshotSuccess)),
       checkpoints(OneCounter(registry, kCheckpoints)),
+      disk_refusals(CountersOf(registry, kDiskRefusals, "what", values.disk_users)),
       calls_open(GaugesOf(registry, kCallsOpen, "method", values.methods)),
       methods_(values.methods.begin(), values.methods.end()),
       calls_(&CounterFamily(registry, kCalls)),

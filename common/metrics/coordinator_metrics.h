@@ -20,11 +20,12 @@ namespace diloco {
 
 struct CoordinatorMetrics {
   // `methods`: names of the calls that are served; `phases`: names of the run's phases; `verdicts`: of the answers to
-  // a contribution. They are the label values, in this order.
+  // a contribution; `disk_users`: of what the disk is asked for. They are the label values, in this order.
   struct LabelValues {
     absl::Span<const char* const> methods;
     absl::Span<const char* const> phases;
     absl::Span<const char* const> verdicts;
+    absl::Span<const char* const> disk_users;
   };
   CoordinatorMetrics(prometheus::Registry& registry, const LabelValues& values);
 
@@ -65,6 +66,7 @@ struct CoordinatorMetrics {
   prometheus::Gauge& snapshot_version;
   prometheus::Gauge& snapshot_last_success_timestamp_seconds;
   prometheus::Counter& checkpoints;
+  std::vector<prometheus::Counter*> disk_refusals;  // By index of `disk_users`.
 
   // ---- Calls ----
   std::vector<prometheus::Gauge*> calls_open;  // By index of `methods`.

@@ -64,6 +64,8 @@ inline constexpr MetricName kSnapshotVersion = {"diloco_snapshot_version", "Vers
 inline constexpr MetricName kSnapshotSuccess = {"diloco_snapshot_last_success_timestamp_seconds",
                                                 "Unix time of the newest durable snapshot"};
 inline constexpr MetricName kCheckpoints = {"diloco_checkpoints_total", "Checkpoints of the consensus written"};
+inline constexpr MetricName kDiskRefusals = {
+    "diloco_disk_refusals_total", "Writes that a full or read-only disk did not take, by what they were for"};
 
 // ---- Coordinator: calls ----
 inline constexpr MetricName kCalls = {"diloco_rpc_server_handled_total", "Calls that ended, by method and code"};

@@ -64,7 +64,10 @@ class Coordinator::Impl {
  public:
   explicit Impl(const CoordinatorOptions& options)
       : options_(options),
-        metrics_(registry_, {.methods = kMethodNames, .phases = kRunPhaseNames, .verdicts = kVerdictNames}),
+        metrics_(registry_, {.methods = kMethodNames,
+                             .phases = kRunPhaseNames,
+                             .verdicts = kVerdictNames,
+                             .disk_users = kDiskUserNames}),
         observer_(&metrics_, {.fatal = [this](const absl::Status& status) { latch_.Stop(status); },
                               .finished =
                                   [this] {
@@ -117,10 +120,10 @@ class Coordinator::Impl {
 
   absl::Status StartHttp() {
     if (!options_.http.has_value()) return absl::OkStatus();
-    DILOCO_ASSIGN_OR_RETURN(
-        http_, HttpServer::Start("--http", {.address = *options_.http, .registry = &registry_, .ready = [this] {
-                                              return Readiness();
-                                            }}));
+    DILOCO_ASSIGN_OR_RETURN(http_, HttpServer::Start("--http", {.address = *options_.http,
+                                                                .registry = &registry_,
+                                                                .ready = [this] { return Readiness(); },
+                                                                .amiss = [this] { return Amiss(); }}));
     return absl::OkStatus();
   }
 
@@ -134,6 +137,12 @@ class Coordinator::Impl {
         break;
     }
     return absl::OkStatus();
+  }
+
+  // Held it still takes calls: whoever mends it needs them.
+  std::string Amiss() const {
+    const std::string hold = observer_.hold();
+    return hold.empty() ? "" : "holding: " + hold;
   }
 
   absl::Status StartDriver() {

@@ -18,9 +18,39 @@ double UnixSeconds() {
 }  // namespace
 
 void RunObserver::OnPhase(RunPhase phase) {
-  const auto current = static_cast<size_t>(phase);
-  for (size_t i = 0; i < metrics_.run_phase.size(); ++i) metrics_.run_phase[i]->Set(i == current ? 1 : 0);
-  spdlog::info("event=phase phase={}", kRunPhaseNames[current]);
+  phase_ = phase;
+  ShowPhase();
+  spdlog::info("event=phase phase={}", kRunPhaseNames[static_cast<size_t>(phase)]);
+}
+
+void RunObserver::ShowPhase() {
+  const size_t holding = metrics_.run_phase.size() - 1;
+  const size_t current = hold().empty() ? static_cast<size_t>(phase_) : holding;
+  for (size_t i = 0; i <= holding; ++i) metrics_.run_phase[i]->Set(i == current ? 1 : 0);
+}
+
+std::string RunObserver::hold() const {
+  MutexLock lock(&mutex_);
+  return hold_;
+}
+
+void RunObserver::OnDiskRefused(DiskUser user, const std::string& sentence) {
+  metrics_.disk_refusals[static_cast<size_t>(user)]->Increment();
+  spdlog::warn("event=disk_refused what={} reason={}", kDiskUserNames[static_cast<size_t>(user)], Quoted(sentence));
+}
+
+void RunObserver::OnHold(const std::string& reason) {
+  const bool was_held = !hold().empty();
+  {
+    MutexLock lock(&mutex_);
+    hold_ = reason;
+  }
+  ShowPhase();
+  if (reason.empty()) {
+    spdlog::info("event=released");
+  } else if (!was_held) {
+    spdlog::warn("event=holding reason={}", Quoted(reason));
+  }
 }
 
 void RunObserver::OnMembers(const MemberCounts& counts) {

@@ -1,17 +1,19 @@
-// Turns what the driver tells into metrics and log lines, and remembers what ends the process. Its On... functions are
-// the driver's thread's.
+// Turns what the driver tells into metrics and log lines, and remembers what ends the process and what holds the run.
+// Its On... functions are the driver's thread's.
 #pragma once
 
 #include <functional>
 #include <string>
 
+#include "common/base/mutex.h"
 #include "common/metrics/coordinator_metrics.h"
 #include "coordinator/driver/driver_observer.h"
 
 namespace diloco {
 
-// Label values for CoordinatorMetrics, in the order of their enumerations.
-inline constexpr const char* kRunPhaseNames[] = {"seeding", "waiting_for_workers", "training", "ended"};
+// Label values for CoordinatorMetrics, in the order of their enumerations; a run that is held is in no other phase.
+inline constexpr const char* kRunPhaseNames[] = {"seeding", "waiting_for_workers", "training", "ended", "holding"};
+inline constexpr const char* kDiskUserNames[] = {"journal", "snapshot", "checkpoint"};
 // Without Verdict::kWanted, which is never an answer.
 inline constexpr const char* kVerdictNames[] = {"stored", "settled", "refused", "too_early"};
 
@@ -44,13 +46,23 @@ class RunObserver final : public DriverObserver {
   void OnSnapshot(int64_t version, absl::Duration took) override;
   void OnCheckpoint(int64_t version, const std::string& path) override;
   void OnPaused(absl::Duration duration) override;
+  void OnDiskRefused(DiskUser user, const std::string& sentence) override;
+  void OnHold(const std::string& reason) override;
   void OnFatal(const absl::Status& status) override;
   void OnRunFinished() override;
 
+  // Why the run is held; empty: it is not. Thread-safe.
+  std::string hold() const;
+
  private:
+  void ShowPhase();
+
   CoordinatorMetrics& metrics_;
   const Ends ends_;
   int64_t newest_committed_ = -1;
+  RunPhase phase_ = RunPhase::kSeeding;
+  mutable Mutex mutex_;
+  std::string hold_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace diloco

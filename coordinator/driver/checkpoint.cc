@@ -42,6 +42,11 @@ absl::Status WriteModel(const std::string& path, const CheckpointContent& conten
   return writer.Finish();
 }
 
+// Gives up the space of what is not whole; the folder is written into again.
+void RemoveFiles(FileSystem* files, const std::string& folder) {
+  for (const char* name : {kModelFile, kConfigFile}) static_cast<void>(files->Remove(folder + "/" + name).ok());
+}
+
 absl::Status WriteConfig(FileSystem* files, const std::string& path, const std::string& yaml) {
   DILOCO_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files->Create(path));
   DILOCO_RETURN_IF_ERROR(file->Append(yaml));
@@ -78,10 +83,16 @@ absl::StatusOr<SavedCheckpoint> WriteCheckpoint(FileSystem* files, const std::st
   }
   const std::string aside = folder + "/." + name + ".partial";
   DILOCO_RETURN_IF_ERROR(files->CreateFolder(aside));
-  DILOCO_RETURN_IF_ERROR(WriteModel(aside + "/" + kModelFile, content));
-  DILOCO_RETURN_IF_ERROR(WriteConfig(files, aside + "/" + kConfigFile, content.config_yaml));
-  DILOCO_RETURN_IF_ERROR(files->SyncFolder(aside));
-  DILOCO_RETURN_IF_ERROR(files->Rename(aside, saved.path));
+  const auto write = [&]() -> absl::Status {
+    DILOCO_RETURN_IF_ERROR(WriteModel(aside + "/" + kModelFile, content));
+    DILOCO_RETURN_IF_ERROR(WriteConfig(files, aside + "/" + kConfigFile, content.config_yaml));
+    DILOCO_RETURN_IF_ERROR(files->SyncFolder(aside));
+    return files->Rename(aside, saved.path);
+  };
+  if (const absl::Status status = write(); !status.ok()) {
+    RemoveFiles(files, aside);
+    return status;
+  }
   DILOCO_RETURN_IF_ERROR(files->SyncFolder(folder));
   DILOCO_ASSIGN_OR_RETURN(saved.size_bytes, SizeOf(files, model));
   return saved;

@@ -32,7 +32,7 @@ struct SavedCheckpoint {
 std::optional<SavedCheckpoint> FindNewestCheckpoint(FileSystem* files, const std::string& folder);
 
 // Writes aside, syncs, renames: the folder is there whole or not at all. A version that is there already is left as it
-// is. Errors: the file system's.
+// is. Errors: the file system's; what was written then takes no space.
 absl::StatusOr<SavedCheckpoint> WriteCheckpoint(FileSystem* files, const std::string& folder,
                                                 const CheckpointContent& content);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/status_macros.h"
 #include "coordinator/driver/driver_impl.h"
 #include "coordinator/driver/thread_pool.h"
 #include "coordinator/driver/wire.h"
@@ -17,11 +18,12 @@ void Driver::Impl::AdvanceConsensus() {
   }
   if (SnapshotIsDue()) {
     StartSnapshot();
-  } else if (!save_replies_.empty() || (end_ && !final_checkpoint_saved_)) {
+  } else if (!save_replies_.empty() || (end_ && !final_checkpoint_saved_ && checkpoint_retry_.Due(Now()))) {
     StartCheckpoint();
   } else if (run_->keeper.HasWholeRound()) {
     StartApply();
-  } else if (pending_end_ && run_->keeper.version() == machine_.OldestOpenRound()) {
+  } else if (pending_end_ && run_->keeper.version() == machine_.OldestOpenRound() &&
+             snapshot_->header.version() == run_->keeper.version()) {
     PersistEndRecord();
   }
 }
@@ -55,6 +57,9 @@ bool Driver::Impl::SnapshotIsDue() const {
   if (snapshot_ && snapshot_->header.version() == version) {
     return false;
   }
+  if (snapshot_retry_.waiting()) {
+    return snapshot_retry_.Due(Now());
+  }
   const bool last = pending_end_ && version == machine_.OldestOpenRound();
   return version % options_.config.rounds.snapshot_every == 0 || last;
 }
@@ -85,7 +90,8 @@ v1::SnapshotRecord Driver::Impl::SnapshotHeaderNow() const {
 }
 
 // Everything that was submitted to the store before this is in the header or in `newer`, and what is submitted later
-// goes into the new journal: the store works in order.
+// goes into the new journal: the store works in order. A snapshot that the disk refuses is overdue from then on, and is
+// made of whatever version the consensus has when the disk is asked again.
 void Driver::Impl::StartSnapshot() {
   v1::SnapshotRecord header = SnapshotHeaderNow();
   std::erase_if(journaled_, [&header](const auto& delta) { return delta->round < header.version(); });
@@ -96,29 +102,33 @@ void Driver::Impl::StartSnapshot() {
     residuals = run_->residuals->At(header.version());
     header.set_residual_bytes(static_cast<uint64_t>(run_->layout->element_count()) * sizeof(float));
   }
-  Submit(
-      world_.disk,
-      [store = world_.store, arrays, residuals, header, newer = journaled_]() -> absl::StatusOr<Store::SnapshotFile> {
-        std::vector<absl::Span<const float>> raw = arrays->InSnapshotOrder();
-        for (const Residual& residual : residuals) {
-          raw.push_back(*residual);
-        }
-        if (const absl::Status status = store->WriteSnapshot(header, raw, newer); !status.ok()) {
-          return status;
-        }
-        return store->NewestSnapshot();
-      },
-      [this, started = Now()](absl::StatusOr<Store::SnapshotFile> file) {
-        if (!file.ok()) {
-          Fail(file.status());
-          return;
-        }
-        FinishSnapshot(*file, started);
-      });
+  const auto written = std::make_shared<Store::SnapshotFile>();
+  SubmitStoreWork(
+      {.run = [store = world_.store, arrays, residuals, header, newer = journaled_, written]() -> absl::Status {
+         std::vector<absl::Span<const float>> raw = arrays->InSnapshotOrder();
+         for (const Residual& residual : residuals) {
+           raw.push_back(*residual);
+         }
+         DILOCO_RETURN_IF_ERROR(store->WriteSnapshot(header, raw, newer));
+         DILOCO_ASSIGN_OR_RETURN(*written, store->NewestSnapshot());
+         return absl::OkStatus();
+       },
+       .done =
+           [this, started = Now(), written](const absl::Status& status) {
+             run_->keeper.FinishRead();
+             if (status.ok()) {
+               FinishSnapshot(*written, started);
+             } else {
+               snapshot_retry_.Refused(status, Now());
+               ReportRefusal(DiskUser::kSnapshot, snapshot_retry_);
+             }
+             AdvanceConsensus();
+           },
+       .waits = false});
 }
 
 void Driver::Impl::FinishSnapshot(const Store::SnapshotFile& file, MonotonicTime started) {
-  run_->keeper.FinishRead();
+  snapshot_retry_.Taken();
   if (snapshot_) {
     // Readers may still be at the snapshot before this one.
     run_->log.DropBefore(snapshot_->header.version());
@@ -136,7 +146,6 @@ void Driver::Impl::FinishSnapshot(const Store::SnapshotFile& file, MonotonicTime
       reply(response);
     }
   }
-  AdvanceConsensus();
 }
 
 void Driver::Impl::StartCheckpoint() {
@@ -155,7 +164,8 @@ void Driver::Impl::StartCheckpoint() {
   Submit(
       world_.pool,  // Not the store's: no commit waits for it.
       [work, files = world_.files, folder = options_.checkpoint_folder] {
-        return WriteCheckpoint(files, folder, work.content);
+        absl::StatusOr<SavedCheckpoint> saved = WriteCheckpoint(files, folder, work.content);
+        return saved.ok() ? saved : WithFreeBytes(files, folder, saved.status());
       },
       [this](const absl::StatusOr<SavedCheckpoint>& saved) {
         run_->keeper.FinishRead();
@@ -177,10 +187,17 @@ void Driver::Impl::StartCheckpoint() {
           reply(std::move(response));
         }
         if (end_ && !saved.ok()) {
-          Fail(saved.status());  // Without its final checkpoint the run is not done; a new start tries again.
-          return;
+          // Without its final checkpoint the run is not done.
+          if (!DiskRefused(saved.status())) {
+            Fail(saved.status());
+            return;
+          }
+          checkpoint_retry_.Refused(saved.status(), Now());
+          ReportRefusal(DiskUser::kCheckpoint, checkpoint_retry_);
+        } else if (end_) {
+          checkpoint_retry_.Taken();
+          final_checkpoint_saved_ = saved->version == end_->rounds();
         }
-        final_checkpoint_saved_ = end_.has_value() && saved->version == end_->rounds();
         AdvanceConsensus();
       });
 }

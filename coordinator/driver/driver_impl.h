@@ -4,6 +4,7 @@
 //   driver.cc            public methods, as tasks of the mailbox
 //   driver_recovery.cc   start from what the store recovered
 //   driver_loop.cc       loop, effects, executors, failure
+//   driver_disk.cc       the store's work, and the hold when the disk refuses it
 //   driver_workers.cc    join, seed, sessions
 //   driver_operator.cc   drain, evict, admit
 //   driver_uploads.cc    contributions on their way in
@@ -15,6 +16,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,6 +35,7 @@
 #include "coordinator/driver/checkpoint.h"
 #include "coordinator/driver/consensus_keeper.h"
 #include "coordinator/driver/delta_log.h"
+#include "coordinator/driver/disk_retry.h"
 #include "coordinator/driver/driver.h"
 #include "coordinator/driver/mailbox.h"
 #include "coordinator/driver/pending_reply.h"
@@ -141,9 +144,27 @@ class Driver::Impl {
   // Runs `work()` on `executor`, then `then(result)` on the driver's thread; dropped when the driver has halted.
   template <typename Work, typename Then>
   void Submit(Executor* executor, Work work, Then then);
-  // A change of the store: an error is fatal.
-  template <typename Work, typename Then>
-  void SubmitStore(Work work, Then then);
+
+  // driver_disk.cc
+  struct StoreWork {
+    std::function<absl::Status()> run;
+    std::function<void(const absl::Status&)> done;
+    bool waits = true;  // For a disk that refuses it. False: `done` is told of the refusal.
+  };
+  // After what was submitted before it. An error that is not a refusal is fatal.
+  void SubmitStoreWork(StoreWork work);
+  // A record: `then` once it is durable.
+  template <typename Then>
+  void SubmitStore(std::function<absl::Status()> work, Then then);
+  void StartStoreWork();
+  void FinishStoreWork(const absl::Status& status);
+  void TryDiskAgain();
+  std::optional<MonotonicTime> NextDiskTry() const;
+  // One sentence: why the run is held; nullopt: it is not.
+  std::optional<std::string> HoldReason() const;
+  v1::RunState State() const;
+  void ReportRefusal(DiskUser user, const DiskRetry& retry);
+  void ReportHold();
 
   // Effects.
   void Carry(const diloco::AdmitWorker& effect);
@@ -244,6 +265,14 @@ class Driver::Impl {
   std::map<std::pair<int, int64_t>, MergingRound> merging_;
   std::vector<std::shared_ptr<const PublishedDelta>> journaled_;  // Since the version of the newest snapshot.
 
+  std::deque<StoreWork> store_work_;  // Its first is on the disk's thread, or waits for the disk.
+  bool store_busy_ = false;
+  DiskRetry store_retry_;       // Of the first of store_work_.
+  DiskRetry snapshot_retry_;    // Of a snapshot that is overdue.
+  DiskRetry checkpoint_retry_;  // Of the final checkpoint.
+  bool held_ = false;           // As reported last.
+  bool hold_stale_ = false;
+
   bool seed_pending_ = false;  // Adopted; snapshot 0 is being written.
   Digest seed_digest_;         // Of the seeded bytes; empty: not known.
   std::vector<PendingReply<v1::SeedResponse>> seed_replies_;
@@ -291,15 +320,9 @@ void Driver::Impl::Submit(Executor* executor, Work work, Then then) {
   });
 }
 
-template <typename Work, typename Then>
-void Driver::Impl::SubmitStore(Work work, Then then) {
-  Submit(world_.disk, std::move(work), [this, then = std::move(then)](const absl::Status& status) {
-    if (!status.ok()) {
-      Fail(status);
-      return;
-    }
-    then();
-  });
+template <typename Then>
+void Driver::Impl::SubmitStore(std::function<absl::Status()> work, Then then) {
+  SubmitStoreWork({.run = std::move(work), .done = [then = std::move(then)](const absl::Status&) { then(); }});
 }
 
 }  // namespace diloco

@@ -58,8 +58,14 @@ void Driver::Impl::Shutdown() {
 }
 
 MonotonicTime Driver::Impl::NextDue() const {
-  const std::optional<MonotonicTime> deadline = machine_.NextDeadline();
-  return deadline && !halted() ? std::min(*deadline, next_tick_) : next_tick_;
+  MonotonicTime next = next_tick_;
+  if (halted()) {
+    return next;
+  }
+  for (const std::optional<MonotonicTime> deadline : {machine_.NextDeadline(), NextDiskTry()}) {
+    next = std::min(next, deadline.value_or(next));
+  }
+  return next;
 }
 
 // The clock may be a simulated one, so that only differences are carried over to the wait.
@@ -81,6 +87,7 @@ void Driver::Impl::HandleQueued(MonotonicTime wait_until) {
     Step(TimePassed{});
     ReportWaiting();
   }
+  TryDiskAgain();
   Settle();
 }
 
@@ -89,6 +96,7 @@ void Driver::Impl::Settle() {
   if (halted()) {
     return;
   }
+  ReportHold();
   if (directives_stale_) {
     directives_stale_ = false;
     ReportMembers();
@@ -166,6 +174,7 @@ void Driver::Impl::CloseEverything(const absl::Status& status) {
   if (run_ != nullptr) {
     run_->log.EndAll();
   }
+  store_work_.clear();
   upload_replies_.clear();
   seed_replies_.clear();
   save_replies_.clear();

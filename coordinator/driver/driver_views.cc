@@ -80,8 +80,8 @@ void Driver::Impl::GetStatus(const v1::GetStatusRequest& request, const PendingR
   }
   v1::GetStatusResponse response;
   response.set_run_id(options_.config.run.id);
-  response.set_state(RunStateToProto(machine_.phase()));
-  response.set_reason(machine_.Reason(Now()));
+  response.set_state(State());
+  response.set_reason(HoldReason().value_or(machine_.Reason(Now())));
   response.set_method(options_.config.method);
   response.set_rounds_committed(machine_.OldestOpenRound());
   response.set_rounds_total(options_.config.run.rounds);

@@ -135,6 +135,10 @@ void Driver::Impl::Join(const v1::JoinRequest& request, const PendingReply<v1::J
     if (request.incarnation() == 0) {
       return absl::InvalidArgumentError("incarnation is 0; draw one at random for each process");
     }
+    if (store_retry_.waiting()) {
+      return absl::UnavailableError(
+          absl::StrFormat("the coordinator cannot make a member durable now: %s", store_retry_.Sentence(Now())));
+    }
     return CheckLayout(request);
   };
   if (const absl::Status status = check(); !status.ok()) {
@@ -216,7 +220,8 @@ void Driver::Impl::Carry(const RecordDeparture& effect) {
 
 v1::Directive Driver::Impl::CommonDirective() const {
   v1::Directive directive;
-  directive.set_state(RunStateToProto(machine_.phase()));
+  // What a worker still needs of a run that has ended does not wait for the disk.
+  directive.set_state(machine_.phase() == RunPhase::kEnded ? v1::RUN_STATE_ENDED : State());
   directive.set_evaluated_version(evaluated_version_);
   directive.set_oldest_open_round(machine_.OldestOpenRound());
   directive.set_workers_joined(WorkersAlive());

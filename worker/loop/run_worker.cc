@@ -48,7 +48,8 @@ v1::JoinRequest MakeJoin(const WorkerOptions& options, const RunConfig& config, 
 }
 
 bool IsSeeded(const v1::Directive& directive) {
-  return directive.state() != v1::RUN_STATE_SEEDING && directive.state() != v1::RUN_STATE_UNSPECIFIED;
+  return directive.state() != v1::RUN_STATE_SEEDING && directive.state() != v1::RUN_STATE_HOLDING &&
+         directive.state() != v1::RUN_STATE_UNSPECIFIED;
 }
 
 // A member of the run: everything that lives from joining to leaving.

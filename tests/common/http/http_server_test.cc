@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_format.h"
 
+#include "common/base/mutex.h"
 #include "common/metrics/coordinator_metrics.h"
 #include "common/metrics/worker_metrics.h"
 
@@ -90,6 +91,25 @@ TEST(HttpServerTest, IsLiveAtOnceAndReadyWhenToldSo) {
   EXPECT_EQ(Get(*server, "/readyz").body, "recovering the journal\n");
   recovered = true;
   EXPECT_EQ(Get(*server, "/readyz").status, 200);
+}
+
+TEST(HttpServerTest, ReadyzSaysWhatIsAmissThoughItIsReady) {
+  prometheus::Registry registry;
+  Mutex mutex;
+  std::string amiss;
+  HttpServerOptions options = Options(&registry);
+  options.amiss = [&] {
+    MutexLock lock(&mutex);
+    return amiss;
+  };
+  const auto server = StartOrDie(std::move(options));
+  EXPECT_EQ(Get(*server, "/readyz").body, "ready\n");
+  {
+    MutexLock lock(&mutex);
+    amiss = "holding: the disk is full";
+  }
+  EXPECT_EQ(Get(*server, "/readyz").status, 200);
+  EXPECT_EQ(Get(*server, "/readyz").body, "ready\nholding: the disk is full\n");
 }
 
 TEST(HttpServerTest, ServesNothingElse) {

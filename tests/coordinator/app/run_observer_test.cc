@@ -24,8 +24,9 @@ class RunObserverTest : public testing::Test {
   std::string Scrape() const { return prometheus::TextSerializer().Serialize(registry_.Collect()); }
 
   prometheus::Registry registry_;
-  CoordinatorMetrics metrics_{registry_,
-                              {.methods = kMethodNames, .phases = kRunPhaseNames, .verdicts = kVerdictNames}};
+  CoordinatorMetrics metrics_{
+      registry_,
+      {.methods = kMethodNames, .phases = kRunPhaseNames, .verdicts = kVerdictNames, .disk_users = kDiskUserNames}};
   absl::Status fatal_;
   int finished_ = 0;
   RunObserver observer_{
@@ -40,6 +41,27 @@ TEST_F(RunObserverTest, ExactlyOnePhaseIsSet) {
   EXPECT_THAT(scrape, HasSubstr("diloco_run_phase{phase=\"seeding\"} 0"));
   EXPECT_THAT(scrape, HasSubstr("diloco_run_phase{phase=\"training\"} 1"));
   EXPECT_THAT(scrape, HasSubstr("diloco_run_phase{phase=\"ended\"} 0"));
+}
+
+TEST_F(RunObserverTest, AHeldRunIsInNoOtherPhaseUntilItIsReleased) {
+  observer_.OnPhase(RunPhase::kTraining);
+  observer_.OnDiskRefused(DiskUser::kJournal, "the disk is full");
+  CaptureStderr();
+  observer_.OnHold("the disk is full");
+  observer_.OnHold("the disk is full; again");
+  spdlog::default_logger()->flush();
+  const std::string log = GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("event=holding reason=\"the disk is full\""));
+  EXPECT_THAT(log, Not(HasSubstr("again")));
+  EXPECT_EQ(observer_.hold(), "the disk is full; again");
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"holding\"} 1"));
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"training\"} 0"));
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_disk_refusals_total{what=\"journal\"} 1"));
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_disk_refusals_total{what=\"snapshot\"} 0"));
+  observer_.OnHold("");
+  EXPECT_EQ(observer_.hold(), "");
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"holding\"} 0"));
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"training\"} 1"));
 }
 
 TEST_F(RunObserverTest, CountsMembersByState) {

@@ -89,6 +89,9 @@ TEST(HeldTest, ARunThatTrainsWithoutAQuorumIsHeld) {
     status.set_state(state);
     EXPECT_FALSE(Held(status).has_value());
   }
+  status.set_state(v1::RUN_STATE_HOLDING);
+  status.set_reason("the disk is full");
+  EXPECT_EQ(Held(status), "the disk is full");
 }
 
 v1::RoundSummary Round(int64_t number, v1::RoundState state, std::string reason) {

@@ -61,6 +61,7 @@ class DriverGrowthTest : public ::testing::Test {
       list->clear();
     }
     coordinator_.observer.snapshots.clear();
+    coordinator_.files.changes.clear();
   }
 
   Coordinator coordinator_;

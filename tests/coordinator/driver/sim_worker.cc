@@ -57,7 +57,8 @@ template <typename Response>
 Reply<Response> SimWorker::Later(std::function<void(absl::StatusOr<Response>)> handle) {
   return [inbox = inbox_, this, connection = connection_, handle](absl::StatusOr<Response> response) {
     inbox->Add([this, connection, handle, response = std::move(response)] {
-      if (connection == connection_) {
+      // A coordinator that is not there now is asked again by the next connection.
+      if (connection == connection_ && !absl::IsUnavailable(response.status())) {
         handle(response);
       }
     });

@@ -33,6 +33,7 @@ class SimWorker {
   // Waits for something to arrive, at most one second.
   void Wait();
 
+  bool joined() const { return joined_; }
   // The coordinator told it to leave.
   bool done() const { return done_; }
   int64_t version() const;
