@@ -17,6 +17,7 @@ ExitCode ExitCodeFor(const absl::Status& status) {
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kAborted:
+    case absl::StatusCode::kPermissionDenied:
       return ExitCode::kNotAllowed;
     case absl::StatusCode::kCancelled:
       return ExitCode::kInterrupted;

@@ -61,4 +61,22 @@ absl::StatusOr<v1::SaveCheckpointResponse> AdminClient::SaveCheckpoint() const {
   return Call(&Stub::SaveCheckpoint, v1::SaveCheckpointRequest());
 }
 
+absl::StatusOr<v1::DrainWorkerResponse> AdminClient::DrainWorker(const std::string& worker) const {
+  v1::DrainWorkerRequest request;
+  request.set_worker_id(worker);
+  return Call(&Stub::DrainWorker, std::move(request));
+}
+
+absl::StatusOr<v1::EvictWorkerResponse> AdminClient::EvictWorker(const std::string& worker) const {
+  v1::EvictWorkerRequest request;
+  request.set_worker_id(worker);
+  return Call(&Stub::EvictWorker, std::move(request));
+}
+
+absl::StatusOr<v1::AdmitWorkerResponse> AdminClient::AdmitWorker(const std::string& worker) const {
+  v1::AdmitWorkerRequest request;
+  request.set_worker_id(worker);
+  return Call(&Stub::AdmitWorker, std::move(request));
+}
+
 }  // namespace diloco

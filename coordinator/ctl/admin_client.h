@@ -25,6 +25,9 @@ class AdminClient {
   absl::StatusOr<v1::DescribeRoundResponse> DescribeRound(int64_t round) const;
   absl::StatusOr<v1::ListWorkersResponse> ListWorkers() const;
   absl::StatusOr<v1::SaveCheckpointResponse> SaveCheckpoint() const;
+  absl::StatusOr<v1::DrainWorkerResponse> DrainWorker(const std::string& worker) const;
+  absl::StatusOr<v1::EvictWorkerResponse> EvictWorker(const std::string& worker) const;
+  absl::StatusOr<v1::AdmitWorkerResponse> AdmitWorker(const std::string& worker) const;
 
  private:
   using Stub = v1::AdminService::StubInterface;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -25,6 +27,8 @@ struct CtlIo {
   std::function<void(std::string_view)> err;  // Messages.
   // Of what `out` writes to; zeros when that is no terminal. Asked before each redraw.
   std::function<TerminalSize()> terminal;
+  // Shows a question and returns the line that was answered; nullopt: there is no terminal to ask at, or it is closed.
+  std::function<std::optional<std::string>(std::string_view question)> ask;
   const Clock* clock = nullptr;
   std::function<void(absl::Duration)> pause;  // Between two looks of --watch.
 };
@@ -44,6 +48,12 @@ absl::StatusOr<ExitCode> RunRoundList(const CommandContext& context, uint32_t li
 absl::StatusOr<ExitCode> RunRoundDescribe(const CommandContext& context, int64_t round);
 absl::StatusOr<ExitCode> RunWorkerList(const CommandContext& context);
 absl::StatusOr<ExitCode> RunCheckpointSave(const CommandContext& context);
+
+// Each changes what a worker is to the run, and prints what that means. Without `yes` the first two ask first.
+// Errors: those of AdminClient and Confirm.
+absl::StatusOr<ExitCode> RunWorkerDrain(const CommandContext& context, const std::string& worker, bool yes);
+absl::StatusOr<ExitCode> RunWorkerEvict(const CommandContext& context, const std::string& worker, bool yes);
+absl::StatusOr<ExitCode> RunWorkerAdmit(const CommandContext& context, const std::string& worker);
 
 // Looks again every `interval` until the run has ended, and prints a summary. On a terminal each look replaces the one
 // before; with kJson each is a line {"status": GetStatusResponse, "workers": ListWorkersResponse} and there is no

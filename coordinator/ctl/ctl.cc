@@ -26,6 +26,7 @@ Examples:
   dilococtl status                                  the run at a glance
   dilococtl status --watch                          follow it to its end
   dilococtl --coordinator 10.0.0.5:7070 worker list
+  dilococtl worker drain west                       let it finish its round and leave
   dilococtl round list                              rounds, newest first
   dilococtl round describe 42                       why round 42 has not closed
   dilococtl -o json status | jq .rounds_committed
@@ -47,6 +48,8 @@ struct Options {
   bool watch = false;
   uint32_t limit = 20;
   std::string round;
+  std::string worker;
+  bool yes = false;
   PlanFlags plan;
 };
 
@@ -65,6 +68,14 @@ absl::StatusOr<int64_t> ParseRound(const std::string& text) {
   return absl::InvalidArgumentError(absl::StrFormat("ROUND %s: use the number of a round, 0 or more", text));
 }
 
+absl::StatusOr<ExitCode> DispatchWorker(const CLI::App& worker, const Options& options, const CommandContext& context) {
+  if (worker.got_subcommand("list")) return RunWorkerList(context);
+  DILOCO_RETURN_IF_ERROR(ValidateName("NAME", options.worker));
+  if (worker.got_subcommand("drain")) return RunWorkerDrain(context, options.worker, options.yes);
+  if (worker.got_subcommand("evict")) return RunWorkerEvict(context, options.worker, options.yes);
+  return RunWorkerAdmit(context, options.worker);
+}
+
 absl::StatusOr<ExitCode> Dispatch(const CLI::App& app, const Options& options, const CtlIo& io) {
   const OutputFormat format = options.output == "json" ? OutputFormat::kJson : OutputFormat::kTable;
   if (app.got_subcommand("plan")) return RunPlan(options.plan, format, io);
@@ -78,11 +89,36 @@ absl::StatusOr<ExitCode> Dispatch(const CLI::App& app, const Options& options, c
   if (app.got_subcommand("status")) {
     return options.watch ? RunStatusWatch(context, interval) : RunStatus(context);
   }
-  if (app.got_subcommand("worker")) return RunWorkerList(context);
+  if (app.got_subcommand("worker")) return DispatchWorker(*app.get_subcommand("worker"), options, context);
   if (app.got_subcommand("checkpoint")) return RunCheckpointSave(context);
   if (app.get_subcommand("round")->got_subcommand("list")) return RunRoundList(context, options.limit);
   DILOCO_ASSIGN_OR_RETURN(const int64_t round, ParseRound(options.round));
   return RunRoundDescribe(context, round);
+}
+
+void AddWorkerCommands(CLI::App& app, Options& options) {
+  CLI::App* worker = app.add_subcommand("worker", "Workers: list, drain, evict, admit")->require_subcommand(1);
+  ShowExamples(worker, "dilococtl worker list\ndilococtl worker drain west\ndilococtl worker evict west --yes");
+  ShowExamples(worker->add_subcommand("list", "Workers and what each reported last"),
+               "dilococtl worker list\n"
+               "dilococtl --coordinator 10.0.0.5:7070 worker list\n"
+               "dilococtl -o json worker list | jq '.workers[].progress.loss'");
+  const auto about_one = [&options](CLI::App* command) {
+    command->add_option("NAME", options.worker, "Id of the worker")->required();
+    return command;
+  };
+  const auto asks = [&options](CLI::App* command) {
+    command->add_flag("--yes", options.yes, "Do not ask");
+    return command;
+  };
+  ShowExamples(asks(about_one(worker->add_subcommand(
+                   "drain", "Let a worker finish its round and leave; no later round waits for it"))),
+               "dilococtl worker drain west\ndilococtl worker drain west --yes");
+  ShowExamples(asks(about_one(worker->add_subcommand(
+                   "evict", "Throw a worker out at once and refuse its id, until `worker admit`"))),
+               "dilococtl worker evict west\ndilococtl worker evict west --yes");
+  ShowExamples(about_one(worker->add_subcommand("admit", "Let an evicted worker join again")),
+               "dilococtl worker admit west");
 }
 
 void AddCommands(CLI::App& app, Options& options) {
@@ -105,12 +141,7 @@ void AddCommands(CLI::App& app, Options& options) {
       ->required()
       ->check(CLI::Range(int64_t{0}, INT64_MAX));
 
-  CLI::App* worker = app.add_subcommand("worker", "Workers: list")->require_subcommand(1);
-  ShowExamples(worker, "dilococtl worker list");
-  ShowExamples(worker->add_subcommand("list", "Workers and what each reported last"),
-               "dilococtl worker list\n"
-               "dilococtl --coordinator 10.0.0.5:7070 worker list\n"
-               "dilococtl -o json worker list | jq '.workers[].progress.loss'");
+  AddWorkerCommands(app, options);
 
   CLI::App* checkpoint = app.add_subcommand("checkpoint", "Checkpoints: save")->require_subcommand(1);
   ShowExamples(checkpoint, "dilococtl checkpoint save");

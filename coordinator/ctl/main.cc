@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <iostream>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "common/rpc/server.h"
@@ -27,6 +30,14 @@ TerminalSize StdoutTerminal() {
   return {.columns = size.ws_col, .rows = size.ws_row};
 }
 
+std::optional<std::string> Ask(std::string_view question) {
+  if (::isatty(STDIN_FILENO) == 0) return std::nullopt;
+  Print(stderr, question);
+  std::string line;
+  if (!std::getline(std::cin, line)) return std::nullopt;
+  return line;
+}
+
 int Main(int argc, char** argv) {
   struct sigaction interrupt {};
   interrupt.sa_handler = &EndAtOnce;
@@ -38,6 +49,7 @@ int Main(int argc, char** argv) {
       {.out = [](std::string_view text) { Print(stdout, text); },
        .err = [](std::string_view text) { Print(stderr, text); },
        .terminal = &StdoutTerminal,
+       .ask = &Ask,
        .clock = &clock,
        .pause = [](absl::Duration time) { ::poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(time))); }});
 }

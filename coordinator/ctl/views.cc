@@ -36,8 +36,9 @@ std::string StatusText(const v1::GetStatusResponse& status) {
       {"state", absl::StrFormat("%s: %s", StateText(status.state()), status.reason())},
       {"method", status.method()},
       {"rounds", absl::StrFormat("%d of %d committed", status.rounds_committed(), status.rounds_total())},
-      {"workers", absl::StrFormat("%d alive, %d expected, %d needed for a round", status.workers_alive(),
-                                  status.workers_expected(), status.quorum())},
+      {"workers",
+       absl::StrFormat("%d alive, %d participating, %d expected, %d needed for a round", status.workers_alive(),
+                       status.workers_participating(), status.workers_expected(), status.quorum())},
       {"model", status.parameters() == 0
                     ? "-"
                     : absl::StrFormat("%d parameters in %d fragments", status.parameters(), status.fragments())},
@@ -144,6 +145,22 @@ std::string CheckpointText(const v1::SaveCheckpointResponse& checkpoint) {
   return Fields({{"checkpoint", checkpoint.path()},
                  {"version", absl::StrFormat("%d", checkpoint.version())},
                  {"size", HumanBytes(checkpoint.size_bytes())}});
+}
+
+std::string DrainText(const v1::DrainWorkerResponse& drained) {
+  return Fields({{"worker", drained.worker_id()},
+                 {"state", "draining: it finishes its round, waits until what it sent is settled, and leaves"}});
+}
+
+std::string EvictText(const v1::EvictWorkerResponse& evicted) {
+  return Fields(
+      {{"worker", evicted.worker_id()},
+       {"state", absl::StrFormat("evicted: `dilococtl worker admit %s` lets it join again", evicted.worker_id())},
+       {"dropped", absl::StrFormat("%d contributions", evicted.contributions_dropped())}});
+}
+
+std::string AdmitText(const v1::AdmitWorkerResponse& admitted) {
+  return Fields({{"worker", admitted.worker_id()}, {"state", "left: it may join again"}});
 }
 
 }  // namespace diloco

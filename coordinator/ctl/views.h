@@ -17,6 +17,9 @@ std::string RoundListText(const v1::ListRoundsResponse& rounds);
 std::string RoundText(const v1::DescribeRoundResponse& round);
 std::string WorkerListText(const v1::ListWorkersResponse& workers);
 std::string CheckpointText(const v1::SaveCheckpointResponse& checkpoint);
+std::string DrainText(const v1::DrainWorkerResponse& drained);
+std::string EvictText(const v1::EvictWorkerResponse& evicted);
+std::string AdmitText(const v1::AdmitWorkerResponse& admitted);
 
 // "2.3456 nats a token at version 10".
 std::string EvaluationText(const v1::Evaluation& evaluation);

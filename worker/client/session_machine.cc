@@ -13,6 +13,7 @@ bool IsRefusal(absl::StatusCode code) {
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kPermissionDenied:
       return true;
     default:
       return false;
@@ -58,7 +59,8 @@ void SessionMachine::Handle(const SessionClosed& event) {
   if (state_ != State::kOpen || event.call != call_) {
     return;
   }
-  member_ = event.code != absl::StatusCode::kAborted;
+  // Of an eviction the answer to a join says all there is to say.
+  member_ = event.code != absl::StatusCode::kAborted && event.code != absl::StatusCode::kPermissionDenied;
   Retry();
 }
 

@@ -3,7 +3,7 @@
 //
 //            OpenSession              closed, silent for a lease
 //   kOpen <---------------- kWaiting <--------------------------- kOpen
-//     ^                        | the session ended with ABORTED
+//     ^                        | the session ended with ABORTED or PERMISSION_DENIED
 //     |  joined                v
 //     +-------------------- kJoining
 #pragma once

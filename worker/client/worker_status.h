@@ -50,6 +50,7 @@ struct WorkerStatus {
   int64_t resyncs = 0;             // Snapshots taken after the first.
   int64_t upload_queue = 0;        // Contributions that the coordinator does not hold yet.
   std::vector<RoundAbstention> abstentions;
+  std::optional<int64_t> last_round;  // Of a draining worker that takes no further steps: what it contributes to last.
   std::optional<MonotonicTime> waiting_since;  // At a stop, now; not yet in blocked_seconds or wall_seconds.
 
   // The same, with the wait that is under way counted.

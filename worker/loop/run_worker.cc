@@ -52,6 +52,10 @@ bool IsSeeded(const v1::Directive& directive) {
          directive.state() != v1::RUN_STATE_UNSPECIFIED;
 }
 
+bool HasBegun(const v1::Directive& directive) {
+  return directive.state() == v1::RUN_STATE_TRAINING || directive.state() == v1::RUN_STATE_ENDED;
+}
+
 // A member of the run: everything that lives from joining to leaving.
 class Member {
  public:
@@ -87,12 +91,14 @@ class Member {
                      .upload = options_.upload,
                      .download = {.backoff = options_.backoff},
                      .on_consensus = options_.on_consensus,
-                     .on_abstained = [this] { control_.ReportSoon(); }},
+                     .report_soon = [this] { control_.ReportSoon(); }},
                     &config_, &layout_, &exchange_, board_, clock_, bulk_);
     SetState("waiting for workers");
-    DILOCO_RETURN_IF_ERROR(control_.Await([](const v1::Directive& directive) {
-      return directive.state() == v1::RUN_STATE_TRAINING || directive.state() == v1::RUN_STATE_ENDED;
-    }));
+    DILOCO_RETURN_IF_ERROR(
+        control_.Await([](const v1::Directive& directive) { return HasBegun(directive) || directive.drain(); }));
+    if (!HasBegun(control_.directive())) {
+      return Leave();
+    }
     TrainingLoop loop({.options = &options_,
                        .config = &config_,
                        .layout = &layout_,
@@ -104,25 +110,31 @@ class Member {
                        .report = [this](const v1::Evaluation& evaluation) { control_.Report(evaluation); }},
                       joined_.first_round());
     DILOCO_RETURN_IF_ERROR(loop.Run());
+    return Leave();
+  }
+
+ private:
+  absl::Status Leave() {
     if (!control_.Leave(clock_->Now() + options_.leave_timeout)) {
       spdlog::warn("event=left_without_answer reason=\"the coordinator did not confirm the last report in time\"");
     }
     return absl::OkStatus();
   }
 
- private:
   void SetState(const char* state) {
     board_->Update([state](WorkerStatus& status) { status.state = state; });
   }
 
-  // Seeds the run if the coordinator asks this worker to, and returns when the run has its parameters.
+  // Seeds the run if the coordinator asks this worker to, and returns when the run has its parameters, or when the
+  // worker is to drain.
   absl::Status AwaitSeed() {
     bool sent = false;
     Backoff backoff(options_.backoff);
     while (true) {
-      DILOCO_RETURN_IF_ERROR(control_.Await(
-          [&sent](const v1::Directive& directive) { return IsSeeded(directive) || (directive.seed() && !sent); }));
-      if (IsSeeded(control_.directive())) {
+      DILOCO_RETURN_IF_ERROR(control_.Await([&sent](const v1::Directive& directive) {
+        return IsSeeded(directive) || directive.drain() || (directive.seed() && !sent);
+      }));
+      if (IsSeeded(control_.directive()) || control_.directive().drain()) {
         return absl::OkStatus();
       }
       const absl::Status status = Seed();

@@ -82,10 +82,21 @@ absl::StatusOr<TrainingLoop::Turn> TrainingLoop::Begin() {
 // After a step's stops.
 void TrainingLoop::GoOn() {
   stage_ = Stage::kStepping;
-  if (replica_.step() < schedule_.steps()) return;
+  const bool finished = replica_.step() >= schedule_.steps();
+  if (!finished && !IsDrained()) return;
+  if (!finished) parts_.post(TrainingStopped{*last_round_});
   stage_ = Stage::kSettling;
   parts_.board->Update([](WorkerStatus& status) { status.state = "settling"; });
   ShowProgress(true);
+}
+
+bool TrainingLoop::IsDrained() {
+  if (!parts_.exchange->draining()) return false;
+  if (!last_round_) {
+    last_round_ = replica_.NewestBegun();
+    spdlog::info("event=draining last_round={}", *last_round_);
+  }
+  return replica_.IsPast(*last_round_);
 }
 
 absl::StatusOr<TrainingLoop::Turn> TrainingLoop::TakeStep() {
@@ -206,7 +217,9 @@ int64_t TrainingLoop::SkipClosedRounds() {
 absl::StatusOr<TrainingLoop::Turn> TrainingLoop::Settle() {
   DILOCO_ASSIGN_OR_RETURN(const bool ended, parts_.exchange->Ended());
   if (!ended) return Turn::kWaits;
-  parts_.board->Update([this](WorkerStatus& status) { status.applied_version = schedule_.rounds(); });
+  parts_.board->Update([this](WorkerStatus& status) {
+    if (replica_.step() >= schedule_.steps()) status.applied_version = schedule_.rounds();
+  });
   DILOCO_RETURN_IF_ERROR(MaybeEvaluate());
   parts_.board->Update([](WorkerStatus& status) { status.state = "done"; });
   ShowProgress(true);

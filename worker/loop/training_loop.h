@@ -45,8 +45,8 @@ class TrainingLoop {
   // Training begins at the start of `first_round`.
   TrainingLoop(Parts parts, int64_t first_round);
 
-  // The thread's body: trains to the end of the run, settled and, by the evaluator, evaluated.
-  // Errors: of Exchange::TryTake and of the trainer.
+  // The thread's body: trains to the end of the run, settled and, by the evaluator, evaluated; or, told to drain, to
+  // the end of its current round, settled. Errors: of Exchange::TryTake and of the trainer.
   absl::Status Run();
 
   // One turn, which never waits: an inner step, or as much of a stop as can be done now. kWaits: what comes next is not
@@ -57,7 +57,7 @@ class TrainingLoop {
  private:
   //  kBeginning --consensus staged--> kStepping --inner step--> kStopping --no stop left--> kStepping, kSettling
   //                                                             |     ^ staged
-  //                                                             +-> kTaking      kSettling --the run has ended--> kDone
+  //                                                             +-> kTaking      kSettling --ended or drained--> kDone
   enum class Stage { kBeginning, kStepping, kStopping, kTaking, kSettling, kDone };
 
   absl::StatusOr<Turn> Begin();
@@ -68,6 +68,8 @@ class TrainingLoop {
   absl::StatusOr<Turn> TakeStaged();
   absl::StatusOr<Turn> Settle();
   void GoOn();
+  // The worker is to drain, and its current round is finished.
+  bool IsDrained();
   void HandOver(FragmentStop* stop, float lambda);
   // Tells the sync thread which stop of the fragment sets next.
   void Announce(int fragment);
@@ -95,7 +97,8 @@ class TrainingLoop {
   bool can_evaluate_ = true;
 
   Stage stage_ = Stage::kBeginning;
-  std::vector<StopNeed> needs_;  // In kBeginning and kTaking.
+  std::optional<int64_t> last_round_;  // The round that was current when the worker was told to drain.
+  std::vector<StopNeed> needs_;        // In kBeginning and kTaking.
   // Of the stop in kTaking.
   std::vector<FragmentStop> stops_;
   bool finite_ = true;

@@ -123,6 +123,13 @@ void Replica::Leave(const std::vector<FragmentStop>& stops) {
   }
 }
 
+bool Replica::IsPast(int64_t round) const {
+  return std::all_of(next_.begin(), next_.end(), [&](const std::optional<Stop>& next) {
+    // After a stop that only sets, the outer gradient of the round after its own is the next to be taken.
+    return !next || next->round > round || (!next->takes && next->round == round);
+  });
+}
+
 int64_t Replica::NextSet(int fragment) const {
   std::optional<Stop> setting = next_[static_cast<size_t>(fragment)];
   if (setting && !setting->sets) setting = schedule_.Next(fragment, *setting, first_round_);

@@ -57,6 +57,10 @@ class Replica {
   int64_t step() const { return step_; }
   // The round in which the fragment sets theta next; schedule().rounds(): it does not.
   int64_t NextSet(int fragment) const;
+  // The newest round of the run that a step has been taken in; -1: none.
+  int64_t NewestBegun() const { return (step_ + schedule_.inner_steps() - 1) / schedule_.inner_steps() - 1; }
+  // Every fragment is past the end of `round`: its outer gradient of that round is taken, or never will be.
+  bool IsPast(int64_t round) const;
   // The flat vector, each fragment as of its newest stop.
   const std::vector<float>& theta() const { return theta_; }
 

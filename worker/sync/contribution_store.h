@@ -54,6 +54,7 @@ class ContributionStore {
   void Settle(int64_t round, int fragment, ContributionFate fate);
   // Rounds of a fragment that are held, ascending.
   std::vector<int64_t> Rounds(int fragment) const;
+  bool empty() const { return contributions_.empty(); }
 
   // Messages that carry a chunk, or ask which chunks are held. The contribution is held.
   v1::UploadRequest Chunk(int64_t round, int fragment, uint32_t chunk) const;

@@ -30,7 +30,7 @@ ControlCore::ControlCore(Options options, Exchange* exchange, StatusBoard* board
       network_(network),
       machine_(MachineOptions(options_)),
       directive_(options_.joined.directive()) {
-  exchange_->SetEvaluator(directive_.evaluate());
+  Take(v1::Directive(directive_));
 }
 
 void ControlCore::Handle(ControlEvent event, MonotonicTime now) {
@@ -135,6 +135,9 @@ v1::SessionRequest ControlCore::MakeHeartbeat(MonotonicTime now) {
   for (const v1::Evaluation& evaluation : evaluations_) {
     *request.add_evaluations() = evaluation;
   }
+  if (status.last_round) {
+    request.set_last_round(*status.last_round);
+  }
   request.set_leaving(leaving_);
   farewell_sent_ = leaving_;
   return request;
@@ -142,6 +145,9 @@ v1::SessionRequest ControlCore::MakeHeartbeat(MonotonicTime now) {
 
 void ControlCore::Take(const v1::Directive& directive) {
   exchange_->SetEvaluator(directive.evaluate());
+  if (directive.drain()) {
+    exchange_->AskToDrain();
+  }
   directive_ = directive;
   may_leave_ = may_leave_ || directive.leave();
   std::erase_if(evaluations_, [&](const v1::Evaluation& e) { return e.version() <= directive.evaluated_version(); });

@@ -69,7 +69,8 @@ class Exchange {
   // Waits until TryTake has them. Errors: as there.
   absl::Status Await(absl::Span<const StopNeed> needs);
 
-  // Whether the run has ended and everything is applied. Errors, while it has not: as above.
+  // Whether the run is over for this worker: it has ended and everything is applied, or the worker has drained. Errors,
+  // while it is not: as above.
   absl::StatusOr<bool> Ended();
   // Waits until the run has ended and everything is applied. Errors: as above.
   absl::Status AwaitEnd();
@@ -87,6 +88,9 @@ class Exchange {
   void Publish(int fragment, StagedStop stop);
   // True: copies of the consensus are wanted when it crosses a multiple of eval.every, and at the end.
   void SetEvaluator(bool evaluator) { evaluator_.store(evaluator, std::memory_order_relaxed); }
+  // An operator wants the worker to leave, once its current round is finished and what it sent is settled.
+  void AskToDrain() { draining_.store(true, std::memory_order_relaxed); }
+  bool draining() const { return draining_.load(std::memory_order_relaxed); }
   bool evaluator() const { return evaluator_.load(std::memory_order_relaxed); }
   void PublishConsensusCopy(std::shared_ptr<const ConsensusCopy> copy);
   void PublishEnd();
@@ -105,6 +109,7 @@ class Exchange {
   const Options options_;
   const Clock* const clock_;
   std::atomic<bool> evaluator_ = false;
+  std::atomic<bool> draining_ = false;
   mutable Mutex mutex_;
   CondVar changed_;
   std::map<int, StagedStop> stops_ ABSL_GUARDED_BY(mutex_);  // By fragment.

@@ -125,8 +125,8 @@ absl::Status SyncCore::On(const RoundAbstained& event) {
     abstentions_.push_back({event.fragment, event.round, event.reason});
   }
   ReportStatus();
-  if (options_.on_abstained) {
-    options_.on_abstained();
+  if (options_.report_soon) {
+    options_.report_soon();
   }
   return absl::OkStatus();
 }
@@ -134,6 +134,16 @@ absl::Status SyncCore::On(const RoundAbstained& event) {
 absl::Status SyncCore::On(const TrainingAdvanced& event) {
   stops_[static_cast<size_t>(event.fragment)] = event.round;
   unstaged_.insert(event.fragment);
+  return ApplyAllowed();
+}
+
+absl::Status SyncCore::On(const TrainingStopped& event) {
+  stopped_ = true;
+  stops_.assign(stops_.size(), schedule_.rounds());
+  board_->Update([&event](WorkerStatus& status) { status.last_round = event.last_round; });
+  if (options_.report_soon) {
+    options_.report_soon();
+  }
   return ApplyAllowed();
 }
 

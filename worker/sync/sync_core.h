@@ -5,6 +5,7 @@
 //   snapshot       -> consensus of each fragment
 //   global deltas  -> assemble, check, hold back, apply as the fragment's next stop allows, stage for it
 //   end record     -> apply everything, check the final digests
+//   training stops -> (drained) the worker is through once every contribution of its own is settled
 #pragma once
 
 #include <cstdint>
@@ -56,6 +57,10 @@ struct TrainingAdvanced {
   int fragment = 0;
   int64_t round = 0;
 };
+// Training takes no further steps, because the worker is to drain: no fragment contributes to a round after this one.
+struct TrainingStopped {
+  int64_t last_round = -1;
+};
 // From the network.
 struct UploadReplied {
   int stream = 0;
@@ -75,8 +80,8 @@ struct DownloadFinished {
   absl::Status status;
 };
 
-using SyncEvent = std::variant<OuterGradientTaken, RoundAbstained, TrainingAdvanced, UploadReplied, UploadWritten,
-                               UploadClosed, SnapshotItemRead, SubscriptionItemRead, DownloadFinished>;
+using SyncEvent = std::variant<OuterGradientTaken, RoundAbstained, TrainingAdvanced, TrainingStopped, UploadReplied,
+                               UploadWritten, UploadClosed, SnapshotItemRead, SubscriptionItemRead, DownloadFinished>;
 
 // What the sync thread asks of the network. Each call answers with events. At most one Send a stream is outstanding.
 class SyncNetwork {
@@ -100,12 +105,12 @@ class SyncCore {
   struct Options {
     std::string worker_id;
     uint64_t incarnation = 0;
-    int64_t first_round = 0;             // From JoinResponse.
-    uint64_t chunk_bytes = 0;            // At most; kMaxChunkBytes but for tests.
-    UploadMachine::Options upload;       // streams and bytes_per_second are the run's.
-    DownloadMachine::Options download;   // fragments are the layout's.
-    ConsensusObserver on_consensus;      // May be empty.
-    std::function<void()> on_abstained;  // The status board names a new abstention. May be empty.
+    int64_t first_round = 0;            // From JoinResponse.
+    uint64_t chunk_bytes = 0;           // At most; kMaxChunkBytes but for tests.
+    UploadMachine::Options upload;      // streams and bytes_per_second are the run's.
+    DownloadMachine::Options download;  // fragments are the layout's.
+    ConsensusObserver on_consensus;     // May be empty.
+    std::function<void()> report_soon;  // Others wait for what the status board says now. May be empty.
   };
 
   // The pointers outlive the object.
@@ -122,6 +127,7 @@ class SyncCore {
   absl::Status On(OuterGradientTaken event);
   absl::Status On(const RoundAbstained& event);
   absl::Status On(const TrainingAdvanced& event);
+  absl::Status On(const TrainingStopped& event);
   absl::Status On(const UploadReplied& event);
   absl::Status On(const UploadWritten& event);
   absl::Status On(const UploadClosed& event);
@@ -184,6 +190,7 @@ class SyncCore {
   };
   std::vector<Announcement> announcements_;  // For on_consensus, once what they name is staged.
   std::optional<v1::EndRecord> end_;
+  bool stopped_ = false;  // Training, to drain.
   bool finished_ = false;
   int64_t copied_version_ = 0;
   uint64_t uploaded_bytes_ = 0;

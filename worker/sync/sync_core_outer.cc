@@ -108,15 +108,16 @@ void SyncCore::PublishStops() {
 absl::Status SyncCore::MaybeFinish() {
   const bool training =
       std::any_of(stops_.begin(), stops_.end(), [this](int64_t round) { return round < schedule_.rounds(); });
-  if (finished_ || !end_ || training) {
+  const bool drained = stopped_ && store_.empty() && abstentions_.empty();
+  if (finished_ || training || (!end_ && !drained)) {
     return absl::OkStatus();
   }
-  for (size_t f = 0; f < fragments_.size(); ++f) {
+  for (size_t f = 0; end_ && f < fragments_.size(); ++f) {
     DILOCO_RETURN_IF_ERROR(
         fragments_[f].CheckFinal(Digest::FromBytes(end_->consensus_digests(static_cast<int>(f)).value())));
   }
   finished_ = true;
-  MaybeCopyConsensus(true);
+  MaybeCopyConsensus(end_.has_value());
   exchange_->PublishEnd();
   return absl::OkStatus();
 }

@@ -48,7 +48,7 @@ TEST(ExitCodeTest, FollowsFromTheStatus) {
       {Code::kInternal, ExitCode::kFailure},
       {Code::kDataLoss, ExitCode::kFailure},
       {Code::kUnknown, ExitCode::kFailure},
-      {Code::kPermissionDenied, ExitCode::kFailure},
+      {Code::kPermissionDenied, ExitCode::kNotAllowed},
       {Code::kResourceExhausted, ExitCode::kFailure},
   };
   for (const auto& [code, exit_code] : expected) {

@@ -199,5 +199,59 @@ TEST_F(CtlTest, AHeldRunExitsWithSix) {
   EXPECT_TRUE(nlohmann::json::accept(out_));
 }
 
+TEST_F(CtlTest, WorkersAreDrainedEvictedAndAdmitted) {
+  EXPECT_EQ(Run({"worker", "drain", "west", "--yes"}), 0);
+  EXPECT_THAT(out_, HasSubstr("worker  west\n"));
+  EXPECT_THAT(out_, HasSubstr("draining: it finishes its round"));
+  admin_.evicted.set_worker_id("west");
+  admin_.evicted.set_contributions_dropped(3);
+  EXPECT_EQ(Run({"--run", "demo", "worker", "evict", "--yes", "west"}), 0);
+  EXPECT_THAT(out_, HasSubstr("evicted: `dilococtl worker admit west` lets it join again"));
+  EXPECT_THAT(out_, HasSubstr("3 contributions"));
+  EXPECT_EQ(admin_.run_id, "demo");
+  EXPECT_EQ(Run({"worker", "admit", "west"}), 0);
+  EXPECT_THAT(out_, HasSubstr("left: it may join again"));
+  EXPECT_EQ(question_, "");
+  EXPECT_THAT(admin_.orders, ::testing::ElementsAre("drain west", "evict west", "admit west"));
+  EXPECT_EQ(Run({"-o", "json", "worker", "evict", "west", "--yes"}), 0);
+  EXPECT_EQ(nlohmann::json::parse(out_)["contributions_dropped"], 3);
+  EXPECT_EQ(Run({"-o", "json", "worker", "drain", "west", "--yes"}), 0);
+  EXPECT_EQ(nlohmann::json::parse(out_)["worker_id"], "west");
+}
+
+TEST_F(CtlTest, WhatCannotBeTakenBackIsConfirmed) {
+  for (const std::string verb : {"drain", "evict"}) {
+    answer_ = std::nullopt;
+    EXPECT_EQ(Run({"worker", verb, "west"}), 2);
+    EXPECT_THAT(err_, HasSubstr("give --yes, there is no terminal to ask at"));
+    for (const std::string refusal : {"", "n", "no", "yesterday"}) {
+      answer_ = refusal;
+      EXPECT_EQ(Run({"worker", verb, "west"}), 130);
+      EXPECT_EQ(err_, "dilococtl: not confirmed; nothing was changed\n");
+    }
+    EXPECT_THAT(question_, HasSubstr("worker west"));
+    EXPECT_THAT(admin_.orders, ::testing::IsEmpty());
+    for (const std::string consent : {"y", " YES \n"}) {
+      answer_ = consent;
+      EXPECT_EQ(Run({"worker", verb, "west"}), 0);
+    }
+    EXPECT_THAT(admin_.orders, ::testing::ElementsAre(verb + " west", verb + " west"));
+    admin_.orders.clear();
+  }
+}
+
+TEST_F(CtlTest, AnOrderNeedsTheNameOfAWorker) {
+  for (const std::string verb : {"drain", "evict", "admit"}) {
+    EXPECT_EQ(Run({"worker", verb}), 2);
+    EXPECT_EQ(Run({"worker", verb, "../west"}), 2);
+    EXPECT_THAT(err_, HasSubstr("NAME"));
+  }
+  EXPECT_EQ(Run({"worker", "admit", "west", "--yes"}), 2);
+  EXPECT_THAT(admin_.orders, ::testing::IsEmpty());
+  admin_.error = grpc::Status(grpc::StatusCode::NOT_FOUND, "the run has no worker \"north\"");
+  EXPECT_EQ(Run({"worker", "admit", "north"}), 4);
+  EXPECT_THAT(err_, HasSubstr("the run has no worker \"north\""));
+}
+
 }  // namespace
 }  // namespace diloco

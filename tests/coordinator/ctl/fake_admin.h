@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +25,9 @@ class FakeAdmin final : public v1::AdminService::Service {
   v1::DescribeRoundResponse round;
   v1::ListWorkersResponse workers;
   v1::SaveCheckpointResponse saved;
-  std::string run_id;  // Of the newest request.
+  v1::EvictWorkerResponse evicted;
+  std::string run_id;               // Of the newest request.
+  std::vector<std::string> orders;  // "drain west", in the order in which they came.
   uint32_t limit = 0;
   int64_t described = -1;
   std::function<void()> on_status;  // Before each GetStatus is answered.
@@ -51,6 +54,23 @@ class FakeAdmin final : public v1::AdminService::Service {
   grpc::Status SaveCheckpoint(grpc::ServerContext*, const v1::SaveCheckpointRequest* request,
                               v1::SaveCheckpointResponse* response) override {
     return Answer(*request, saved, response);
+  }
+  grpc::Status DrainWorker(grpc::ServerContext*, const v1::DrainWorkerRequest* request,
+                           v1::DrainWorkerResponse* response) override {
+    orders.push_back("drain " + request->worker_id());
+    response->set_worker_id(request->worker_id());
+    return Answer(*request, *response, response);
+  }
+  grpc::Status EvictWorker(grpc::ServerContext*, const v1::EvictWorkerRequest* request,
+                           v1::EvictWorkerResponse* response) override {
+    orders.push_back("evict " + request->worker_id());
+    return Answer(*request, evicted, response);
+  }
+  grpc::Status AdmitWorker(grpc::ServerContext*, const v1::AdmitWorkerRequest* request,
+                           v1::AdmitWorkerResponse* response) override {
+    orders.push_back("admit " + request->worker_id());
+    response->set_worker_id(request->worker_id());
+    return Answer(*request, *response, response);
   }
 
  private:
@@ -97,6 +117,10 @@ class CtlTest : public testing::Test {
                   {.out = [this](std::string_view text) { out_ += text; },
                    .err = [this](std::string_view text) { err_ += text; },
                    .terminal = [this] { return terminal_; },
+                   .ask = [this](std::string_view question) -> std::optional<std::string> {
+                     question_ = question;
+                     return answer_;
+                   },
                    .clock = &clock_,
                    .pause =
                        [this](absl::Duration time) {
@@ -109,7 +133,9 @@ class CtlTest : public testing::Test {
   RpcServer server_;
   ManualClock clock_;
   TerminalSize terminal_;
-  std::function<void()> on_pause_;  // The world goes on while --watch pauses.
+  std::string question_;
+  std::optional<std::string> answer_;  // nullopt: no terminal.
+  std::function<void()> on_pause_;     // The world goes on while --watch pauses.
   std::string out_;
   std::string err_;
 };

@@ -17,6 +17,7 @@ v1::GetStatusResponse Training() {
   status.set_rounds_committed(12);
   status.set_rounds_total(40);
   status.set_workers_alive(2);
+  status.set_workers_participating(2);
   status.set_workers_expected(2);
   status.set_quorum(2);
   status.set_parameters(834'560);
@@ -39,7 +40,7 @@ TEST(StatusViewTest, ShowsTheRun) {
             "state          training: round 12 of fragment 0: need 1 more of 2\n"
             "method         eager\n"
             "rounds         12 of 40 committed\n"
-            "workers        2 alive, 2 expected, 2 needed for a round\n"
+            "workers        2 alive, 2 participating, 2 expected, 2 needed for a round\n"
             "model          834560 parameters in 8 fragments\n"
             "held-out loss  2.3456 nats a token at version 10\n"
             "traffic        12.3 MB received, 999 B sent\n"
@@ -64,7 +65,7 @@ TEST(StatusViewTest, ShowsARunThatHasNothingYet) {
             "state          seeding: waiting for a first worker\n"
             "method         diloco\n"
             "rounds         0 of 3 committed\n"
-            "workers        0 alive, 1 expected, 1 needed for a round\n"
+            "workers        0 alive, 0 participating, 1 expected, 1 needed for a round\n"
             "model          -\n"
             "held-out loss  -\n"
             "traffic        0 B received, 0 B sent\n"

@@ -66,7 +66,7 @@ class SyncCoreTest : public testing::Test {
                       .chunk_bytes = 4,
                       .on_consensus = [this](int fragment, int64_t version,
                                              const Digest& digest) { seen_.emplace_back(fragment, version, digest); },
-                      .on_abstained = [this] { told_.push_back(board_.Get().abstentions.size()); }},
+                      .report_soon = [this] { told_.push_back(board_.Get().abstentions.size()); }},
                   &config_, &layout_, &exchange_, &board_, &network_);
     ASSERT_EQ(core_->HandleTime(now_), absl::OkStatus());
     TakeSnapshot();
