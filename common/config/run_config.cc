@@ -223,6 +223,18 @@ void CheckRest(YamlReader& reader, const RunConfig& config) {
     reader.Contradiction({"rounds.quorum"}, absl::StrFormat("rounds.quorum: %d is more than run.workers, %d",
                                                             rounds.quorum, config.run.workers));
   }
+  for (const char* key : {"rounds.grace_floor", "rounds.grace_cap"}) {
+    if (rounds.grace_window && reader.Has(key)) {
+      reader.Contradiction(
+          {key}, absl::StrFormat("%s: rounds.grace_window is fixed; remove the key, or write `adaptive` there", key));
+    }
+  }
+  if (rounds.grace_floor > rounds.grace_cap) {
+    reader.Contradiction(
+        {"rounds.grace_floor", "rounds.grace_cap"},
+        absl::StrFormat("rounds.grace_floor: %s is more than rounds.grace_cap, %s",
+                        absl::FormatDuration(rounds.grace_floor), absl::FormatDuration(rounds.grace_cap)));
+  }
   if (rounds.lease < 3 * rounds.heartbeat_interval) {
     reader.Contradiction(
         {"rounds.lease", "rounds.heartbeat_interval"},
@@ -269,6 +281,11 @@ class CanonicalWriter {
   }
   void Duration(std::string_view key, absl::Duration, absl::Duration, absl::Duration value) {
     Line(key, absl::StrFormat("%dns", absl::ToInt64Nanoseconds(value)));
+  }
+  void DurationOr(std::string_view key, std::string_view word, absl::Duration low, absl::Duration high,
+                  const std::optional<absl::Duration>& value) {
+    if (value.has_value()) return Duration(key, low, high, *value);
+    Line(key, std::string(word));
   }
   void Text(std::string_view key, Need, const std::function<absl::Status(std::string_view)>&,
             const std::string& value) {

@@ -128,8 +128,16 @@ struct WireSection {
 enum class LatePolicy { kMerge, kDrop };
 
 struct RoundsSection {
-  int quorum = 0;                                        // Default: run.workers. [1, run.workers].
-  absl::Duration grace_window = absl::Seconds(30);       // After quorum, for the rest. [0 s, 24 h].
+  int quorum = 0;  // Default: run.workers. [1, run.workers].
+  // After quorum, for the rest. [0 s, 24 h]. Or `adaptive` (nullopt): the median of what earlier rounds had to wait
+  // plus three times their spread, coordinator/round/arrivals.h; then [grace_floor, grace_cap], and the cap until
+  // enough rounds are known.
+  std::optional<absl::Duration> grace_window = absl::Seconds(30);
+  absl::Duration grace_floor = absl::Seconds(1);  // Only with `adaptive`, as grace_cap. [0 s, 24 h].
+  absl::Duration grace_cap = absl::Minutes(2);    // >= grace_floor. [0 s, 24 h].
+  // After a round's opening (with overlap that is some rounds before its work begins): it closes then at the latest, if
+  // the quorum is met, whatever the grace window says. [100 ms, 24 h], or `none` (nullopt).
+  std::optional<absl::Duration> timeout;
   LatePolicy late = LatePolicy::kMerge;                  // `merge`: into the next open round; or `drop`.
   absl::Duration heartbeat_interval = absl::Seconds(2);  // [10 ms, 1 h].
   absl::Duration lease = absl::Seconds(20);              // >= 3 * heartbeat_interval. [100 ms, 24 h].

@@ -123,7 +123,10 @@ void VisitWire(Visitor& v, WireSection& c) {
 template <typename Visitor>
 void VisitRounds(Visitor& v, RoundsSection& c) {
   v.Integer("quorum", kOptional, 1, kMaxWorkers, c.quorum);
-  v.Duration("grace_window", absl::ZeroDuration(), absl::Hours(24), c.grace_window);
+  v.DurationOr("grace_window", "adaptive", absl::ZeroDuration(), absl::Hours(24), c.grace_window);
+  v.Duration("grace_floor", absl::ZeroDuration(), absl::Hours(24), c.grace_floor);
+  v.Duration("grace_cap", absl::ZeroDuration(), absl::Hours(24), c.grace_cap);
+  v.DurationOr("timeout", "none", absl::Milliseconds(100), absl::Hours(24), c.timeout);
   v.Choice("late", {{"merge", LatePolicy::kMerge}, {"drop", LatePolicy::kDrop}}, c.late);
   v.Duration("heartbeat_interval", absl::Milliseconds(10), absl::Hours(1), c.heartbeat_interval);
   v.Duration("lease", absl::Milliseconds(100), absl::Hours(24), c.lease);

@@ -362,15 +362,27 @@ void YamlReader::NumberOr(std::string_view key, std::string_view word, const Ran
 }
 
 void YamlReader::Duration(std::string_view key, absl::Duration low, absl::Duration high, absl::Duration& value) {
+  std::optional<absl::Duration> read = value;
+  DurationOr(key, "", low, high, read);
+  value = read.value_or(value);
+}
+
+void YamlReader::DurationOr(std::string_view key, std::string_view word, absl::Duration low, absl::Duration high,
+                            std::optional<absl::Duration>& value) {
   const std::optional<ScalarText> scalar = FindScalar(key, Need::kOptional);
   if (!scalar.has_value()) return;
+  if (!word.empty() && scalar->text == word) {
+    value.reset();
+    return;
+  }
   absl::Duration parsed;
   const bool is_duration = absl::ParseDuration(scalar->text, &parsed);
   if (!is_duration || parsed < low || parsed > high) {
     return Fail(Severity::kPresent, scalar->position,
-                absl::StrFormat("%s%s: %s %s; use [%s, %s]", scope_.prefix, key, Quoted(scalar->text),
+                absl::StrFormat("%s%s: %s %s; use [%s, %s]%s", scope_.prefix, key, Quoted(scalar->text),
                                 is_duration ? "is out of range" : "is not a duration such as 500ms or 30s",
-                                absl::FormatDuration(low), absl::FormatDuration(high)));
+                                absl::FormatDuration(low), absl::FormatDuration(high),
+                                word.empty() ? "" : absl::StrFormat(" or `%s`", word)));
   }
   value = parsed;
 }

@@ -72,6 +72,9 @@ class YamlReader {
   void NumberOr(std::string_view key, std::string_view word, const Range& range, std::optional<double>& value);
   // Such as 500ms, 30s, 1h30m.
   void Duration(std::string_view key, absl::Duration low, absl::Duration high, absl::Duration& value);
+  // The same, or `word`, which is nullopt.
+  void DurationOr(std::string_view key, std::string_view word, absl::Duration low, absl::Duration high,
+                  std::optional<absl::Duration>& value);
   // Text that `check` accepts; its message says what is wrong.
   void Text(std::string_view key, Need need, const std::function<absl::Status(std::string_view)>& check,
             std::string& value);

@@ -76,6 +76,7 @@ void Driver::Impl::HandleQueued(MonotonicTime wait_until) {
   if (const absl::Duration late = Now() - wait_until; late > kMaxLateness) {
     world_.observer->OnPaused(late);
     paused_ += late;
+    Step(LeasesRenewed{});  // Before anybody is judged: sessions may have broken meanwhile.
   }
   const MonotonicTime now = Now();
   for (const Mailbox::Task& task : tasks) {

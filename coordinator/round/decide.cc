@@ -34,15 +34,30 @@ std::string Asides(const RoundFacts& facts) {
   return out;
 }
 
-// Rounded up to 0.1 s, so that a wait that is not over never reads as 0.
-std::string Seconds(absl::Duration duration) {
+std::string LiveWorkers(int live) { return absl::StrCat(live, live == 1 ? " live worker" : " live workers"); }
+
+// The rule that ends the wait, and when: the grace window or, where that is earlier, the timeout.
+struct WaitEnd {
+  MonotonicTime time;
+  std::string rule;
+};
+
+WaitEnd EndOfWait(const RoundFacts& facts, MonotonicTime now) {
+  const MonotonicTime grace_end = facts.quorum_since.value_or(now) + facts.grace_window.length;
+  if (facts.timeout && facts.opened + *facts.timeout < grace_end) {
+    return {facts.opened + *facts.timeout, absl::StrCat("timeout of ", SecondsText(*facts.timeout))};
+  }
+  const std::string& basis = facts.grace_window.basis;
+  return {grace_end, absl::StrCat("grace window of ", SecondsText(facts.grace_window.length),
+                                  basis.empty() ? "" : absl::StrCat(" (", basis, ")"))};
+}
+
+}  // namespace
+
+std::string SecondsText(absl::Duration duration) {
   const double tenths = static_cast<double>(absl::ToInt64Milliseconds(absl::Ceil(duration, absl::Milliseconds(100))));
   return absl::StrFormat("%.1fs", tenths / 1000);
 }
-
-std::string LiveWorkers(int live) { return absl::StrCat(live, live == 1 ? " live worker" : " live workers"); }
-
-}  // namespace
 
 int QuorumNeeded(const RoundFacts& facts) {
   const int coming = static_cast<int>(facts.present.size() + facts.awaited.size());
@@ -67,16 +82,16 @@ Decision Decide(const RoundFacts& facts, MonotonicTime now) {
     return {.close = true, .reason = absl::StrCat(all, Asides(facts)), .next_check = std::nullopt};
   }
   const std::string quorum = absl::StrCat("quorum ", present, "/", needed);
-  const MonotonicTime grace_end = facts.quorum_since.value_or(now) + facts.grace_window;
-  if (now >= grace_end) {
+  const WaitEnd end = EndOfWait(facts, now);
+  if (now >= end.time) {
     return {.close = true,
-            .reason = absl::StrCat(quorum, ", grace window over without ", Names(facts.awaited), Asides(facts)),
+            .reason = absl::StrCat(quorum, ", ", end.rule, " over without ", Names(facts.awaited), Asides(facts)),
             .next_check = std::nullopt};
   }
   return {.close = false,
-          .reason = absl::StrCat(quorum, " reached, waiting ", Seconds(grace_end - now), " more for ",
-                                 Names(facts.awaited), Asides(facts)),
-          .next_check = grace_end};
+          .reason = absl::StrCat(quorum, " reached, waiting ", SecondsText(end.time - now), " more for ",
+                                 Names(facts.awaited), ": ", end.rule, Asides(facts)),
+          .next_check = end.time};
 }
 
 }  // namespace diloco

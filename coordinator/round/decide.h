@@ -8,13 +8,16 @@
 #include "absl/time/time.h"
 
 #include "common/base/clock.h"
+#include "coordinator/round/arrivals.h"
 
 namespace diloco {
 
 // The facts about the oldest open round of a fragment.
 struct RoundFacts {
   int quorum = 1;
-  absl::Duration grace_window;
+  GraceWindow grace_window;
+  MonotonicTime opened;
+  std::optional<absl::Duration> timeout;      // After its opening, for the rest; never for the quorum.
   int live = 0;                               // Members that are alive, for the reason.
   std::vector<std::string> present;           // Distinct workers with a good contribution of this round.
   std::vector<std::string> abstained;         // Abstained or refused: an answer, though nothing to merge.
@@ -36,7 +39,11 @@ struct Decision {
 // where the others are too few. While anybody is awaited it stays at least 1, so that no round closes empty for haste.
 int QuorumNeeded(const RoundFacts& facts);
 
-// Closes when the quorum is met and nobody is awaited or the grace window is over.
+// Closes when the quorum is met and nobody is awaited, or the grace window or the timeout is over. The reason names the
+// rule and its numbers.
 Decision Decide(const RoundFacts& facts, MonotonicTime now);
+
+// Rounded up to 0.1 s, so that a wait that is not over never reads as 0.
+std::string SecondsText(absl::Duration duration);
 
 }  // namespace diloco

@@ -40,7 +40,8 @@ bool FragmentRounds::HoldsDigest(const ContributionId& id, const Digest& digest)
   return contribution != nullptr && contribution->digest == digest;
 }
 
-void FragmentRounds::Store(const ContributionStored& event) {
+void FragmentRounds::Store(const ContributionStored& event, MonotonicTime now) {
+  arrivals_.NoteContribution(event.id.round, now);
   held_[{event.id.worker, event.id.round}] = Contribution{event.digest, event.weight};
   changed_ = true;
 }
@@ -81,8 +82,8 @@ int FragmentRounds::Expel(const std::string& worker) {
 
 void FragmentRounds::Advance(const Membership& members, bool members_changed, MonotonicTime now,
                              std::vector<RoundEffect>* effects) {
-  const std::optional<MonotonicTime> grace_end = GraceEnd();
-  if (!changed_ && !members_changed && !(grace_end && now >= *grace_end)) return;
+  const std::optional<MonotonicTime> wait_end = WaitEnd();
+  if (!changed_ && !members_changed && !(wait_end && now >= *wait_end)) return;
   changed_ = false;
   // A later round's grace window runs while the oldest one is merged.
   for (size_t i = 0; i < rounds_.size(); ++i) {
@@ -91,8 +92,10 @@ void FragmentRounds::Advance(const Membership& members, bool members_changed, Mo
     const RoundFacts facts = Facts(i, members);
     if (static_cast<int>(facts.present.size()) < QuorumNeeded(facts)) {
       collecting->quorum_since.reset();
+      arrivals_.NoteNoQuorum(next_round_ + static_cast<int64_t>(i));
     } else if (!collecting->quorum_since) {
       collecting->quorum_since = now;
+      arrivals_.NoteQuorum(next_round_ + static_cast<int64_t>(i), now);
     }
   }
   if (!Collects(next_round_)) return;
@@ -233,11 +236,17 @@ bool FragmentRounds::TakesPart(const std::string& worker, const Member& member) 
   return member.state == MemberState::kAlive && member.first_round <= next_round_ && !member.IsDoneBefore(next_round_);
 }
 
-std::optional<MonotonicTime> FragmentRounds::GraceEnd() const {
+std::optional<MonotonicTime> FragmentRounds::WaitEnd() const {
   if (rounds_.empty()) return std::nullopt;
   const Collecting* collecting = std::get_if<Collecting>(&rounds_.front().phase);
   if (collecting == nullptr || !collecting->quorum_since) return std::nullopt;
-  return *collecting->quorum_since + options_.grace_window;
+  const MonotonicTime grace_end = *collecting->quorum_since + Grace(next_round_).length;
+  return options_.timeout ? std::min(grace_end, rounds_.front().opened + *options_.timeout) : grace_end;
+}
+
+GraceWindow FragmentRounds::Grace(int64_t round) const {
+  if (options_.adaptive_grace) return arrivals_.Window(*options_.adaptive_grace, round);
+  return {.length = options_.grace_window, .basis = ""};
 }
 
 const FragmentRounds::Closed* FragmentRounds::FixedSet() const {
@@ -268,7 +277,9 @@ RoundFacts FragmentRounds::Facts(size_t index, const Membership& members) const 
   const int64_t round = next_round_ + static_cast<int64_t>(index);
   RoundFacts facts;
   facts.quorum = Quorum(members, round);
-  facts.grace_window = options_.grace_window;
+  facts.grace_window = Grace(round);
+  facts.opened = rounds_[index].opened;
+  facts.timeout = options_.timeout;
   facts.live = members.CountAlive();
   if (const auto* collecting = std::get_if<Collecting>(&rounds_[index].phase)) {
     facts.quorum_since = collecting->quorum_since;

@@ -40,7 +40,7 @@ class FragmentRounds {
   // `digest` equals that of what is held for the id.
   bool HoldsDigest(const ContributionId& id, const Digest& digest) const;
   // Each only where Classify says kWanted; an abstention only for a round that still collects.
-  void Store(const ContributionStored& event);
+  void Store(const ContributionStored& event, MonotonicTime now);
   void Refuse(const ContributionRefused& event);
   void Abstain(const WorkerAbstained& event);
   bool Collects(int64_t round) const;
@@ -49,7 +49,7 @@ class FragmentRounds {
   int Expel(const std::string& worker);
 
   // Closes the oldest round when Decide says so. Does nothing when nothing relevant has changed since the last call:
-  // an answer, a commit, the membership (`members_changed`), or a grace window that has ended.
+  // an answer, a commit, the membership (`members_changed`), or a grace window or timeout that has ended.
   void Advance(const Membership& members, bool members_changed, MonotonicTime now, std::vector<RoundEffect>* effects);
   PersistCommit FinishMerge(int64_t round);
   // The round is committed: returns what it settled, and opens the next one.
@@ -65,7 +65,8 @@ class FragmentRounds {
   bool NeedsWorker(const std::string& worker, const Membership& members) const;
   // The oldest round holds the member's contribution, or expects one.
   bool TakesPart(const std::string& worker, const Member& member) const;
-  std::optional<MonotonicTime> GraceEnd() const;
+  // When the oldest round, its quorum met, waits no longer.
+  std::optional<MonotonicTime> WaitEnd() const;
   std::vector<RoundView> Views(const Membership& members, MonotonicTime now) const;
 
  private:
@@ -104,6 +105,8 @@ class FragmentRounds {
 
   // The oldest round's set, once it is fixed.
   const Closed* FixedSet() const;
+  // How long a round waits after its quorum.
+  GraceWindow Grace(int64_t round) const;
   // What a round needs, see RoundMachine.
   int Quorum(const Membership& members, int64_t round) const;
   // What a worker said of a round; not of one that was evicted since.
@@ -121,6 +124,7 @@ class FragmentRounds {
   int64_t next_round_;        // Oldest round that has not committed.
   std::deque<Round> rounds_;  // next_round_ and what follows it.
   std::map<Key, Entry> held_;
+  Arrivals arrivals_;
   bool changed_ = false;  // Since the last Advance.
 };
 

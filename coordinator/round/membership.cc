@@ -46,6 +46,12 @@ void Membership::Heard(const std::string& worker, uint64_t incarnation, Monotoni
   member.last_heard = now;
 }
 
+void Membership::RenewLeases(MonotonicTime now) {
+  for (auto& [worker, member] : members_) {
+    if (member.state == MemberState::kAlive) member.last_heard = now;
+  }
+}
+
 RoundEffect Membership::Join(const WorkerJoined& event, int64_t first_round, bool ended, MonotonicTime now) {
   const auto it = members_.find(event.worker);
   const bool known = it != members_.end();

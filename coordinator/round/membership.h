@@ -46,6 +46,8 @@ class Membership {
 
   // Renews the lease of a member that has not left; one that was lost is alive again.
   void Heard(const std::string& worker, uint64_t incarnation, MonotonicTime now);
+  // A fresh lease for every member that is alive, whatever it had left of the old one.
+  void RenewLeases(MonotonicTime now);
   // Admits or refuses; a new incarnation starts with `first_round`.
   RoundEffect Join(const WorkerJoined& event, int64_t first_round, bool ended, MonotonicTime now);
   void Stop(const WorkerStopped& event);

@@ -113,12 +113,14 @@ struct CommitPersisted {
   int64_t round = 0;
 };
 struct EndPersisted {};
+// The coordinator itself was stopped, and could hear nobody: every member that was alive before gets a fresh lease.
+struct LeasesRenewed {};
 // Time passed. Also implied by every other event.
 struct TimePassed {};
 
 using RoundEvent = std::variant<WorkerJoined, WorkerHeard, WorkerStopped, WorkerLeft, DrainAsked, EvictionAsked,
                                 EvictionLifted, RunSeeded, ContributionStored, ContributionRefused, WorkerAbstained,
-                                MergeFinished, CommitPersisted, EndPersisted, TimePassed>;
+                                MergeFinished, CommitPersisted, EndPersisted, LeasesRenewed, TimePassed>;
 
 // ---- Effects, in the order in which they are to be carried out ----
 

@@ -77,9 +77,13 @@ absl::Status CheckRecovered(const RoundOptions& options, const RecoveredRounds& 
 }  // namespace
 
 RoundOptions RoundOptions::From(const RunConfig& config, int fragments) {
+  std::optional<AdaptiveGrace> adaptive;
+  if (!config.rounds.grace_window) adaptive = {.floor = config.rounds.grace_floor, .cap = config.rounds.grace_cap};
   return {.workers = config.run.workers,
           .quorum = config.rounds.quorum,
-          .grace_window = config.rounds.grace_window,
+          .grace_window = config.rounds.grace_window.value_or(absl::ZeroDuration()),
+          .adaptive_grace = adaptive,
+          .timeout = config.rounds.timeout,
           .lease = config.rounds.lease,
           .late = config.rounds.late,
           .rounds = config.run.rounds,
@@ -102,6 +106,7 @@ struct RoundMachine::State {
     effects->emplace_back(members.Join(event, FirstRoundOf(event.worker), phase == RunPhase::kEnded, now));
   }
   void Handle(const WorkerHeard&, MonotonicTime, Effects*) {}
+  void Handle(const LeasesRenewed&, MonotonicTime, Effects*) {}
   void Handle(const WorkerLeft& event, MonotonicTime, Effects* effects) { members.Leave(event, effects); }
   void Handle(const WorkerStopped& event, MonotonicTime, Effects*) { members.Stop(event); }
   void Handle(const DrainAsked& event, MonotonicTime, Effects* effects) {
@@ -164,12 +169,12 @@ struct RoundMachine::State {
   std::vector<FragmentRounds> fragments;
 };
 
-void RoundMachine::State::Handle(const ContributionStored& event, MonotonicTime, Effects* effects) {
+void RoundMachine::State::Handle(const ContributionStored& event, MonotonicTime now, Effects* effects) {
   DILOCO_CHECK(event.weight > 0 && std::isfinite(event.weight));
   if (members.Current(event.id.worker, event.incarnation) == nullptr) return;
   Answer answer = Classify(event.id, event.incarnation);
   if (answer.verdict == Verdict::kWanted) {
-    Fragment(event.id.fragment).Store(event);
+    Fragment(event.id.fragment).Store(event, now);
     members.NoteWeight(event.id.worker, event.id.round, event.weight);
     answer.verdict = Verdict::kStored;
   } else if (answer.verdict == Verdict::kStored && !Fragment(event.id.fragment).HoldsDigest(event.id, event.digest)) {
@@ -266,6 +271,7 @@ RoundMachine::~RoundMachine() = default;
 
 std::vector<RoundEffect> RoundMachine::Step(const RoundEvent& event, MonotonicTime now) {
   std::vector<RoundEffect> effects;
+  if (std::holds_alternative<LeasesRenewed>(event)) state_->members.RenewLeases(now);
   // Whoever speaks now is alive, even if its lease has just ended.
   if (const std::optional<Sender> sender = SenderOf(event)) {
     state_->members.Heard(sender->worker, sender->incarnation, now);
@@ -288,8 +294,8 @@ bool RoundMachine::IsMember(const std::string& worker, uint64_t incarnation) con
 std::optional<MonotonicTime> RoundMachine::NextDeadline() const {
   std::optional<MonotonicTime> next = state_->members.NextLeaseEnd();
   for (const FragmentRounds& fragment : state_->fragments) {
-    const std::optional<MonotonicTime> grace_end = fragment.GraceEnd();
-    if (grace_end && (!next || *grace_end < *next)) next = grace_end;
+    const std::optional<MonotonicTime> wait_end = fragment.WaitEnd();
+    if (wait_end && (!next || *wait_end < *next)) next = wait_end;
   }
   return next;
 }

@@ -4,6 +4,9 @@
 //   run:      seeding --RunSeeded--> waiting for workers --`workers` alive--> training --EndPersisted--> ended
 //   round:    collecting --Decide closes--> merging --MergeFinished--> committing --CommitPersisted--> committed
 //
+// A round closes when its quorum is met and nobody else is awaited, or its grace window (fixed, or adapted to earlier
+// rounds: arrivals.h) or its timeout is over. Without its quorum it is held, for as long as that takes.
+//
 // Rounds of a fragment close in order; at most RoundOptions::open_rounds are open. A contribution counts once and
 // whole; each one that was answered kStored is settled by exactly one global delta or by the end record. One that comes
 // after its round has closed is late: the next round that closes merges or drops it. Those of a worker and fragment
@@ -35,6 +38,7 @@
 
 #include "common/base/clock.h"
 #include "common/config/run_config.h"
+#include "coordinator/round/arrivals.h"
 #include "coordinator/round/round_events.h"
 
 namespace diloco {
@@ -43,7 +47,10 @@ struct RoundOptions {
   int workers = 1;              // The run starts when this many have joined.
   int quorum = 1;               // Distinct workers with a contribution of the round itself. [1, workers].
   absl::Duration grace_window;  // After quorum, for the rest of the members that are alive.
-  absl::Duration lease;         // Silence after which a member is lost.
+  std::optional<AdaptiveGrace> adaptive_grace;  // In the place of grace_window.
+  std::optional<absl::Duration>
+      timeout;           // After the opening of a round, for the rest; the quorum has no end to wait for.
+  absl::Duration lease;  // Silence after which a member is lost.
   LatePolicy late = LatePolicy::kMerge;
   int64_t rounds = 1;       // Length of the run.
   int64_t open_rounds = 1;  // RunConfig::OpenRounds().

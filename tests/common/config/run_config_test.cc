@@ -132,6 +132,7 @@ TEST(RunConfigTest, MinimalFileGetsTheDefaults) {
   EXPECT_EQ(c.wire.upload_bytes_per_second, 0);
   EXPECT_EQ(c.rounds.quorum, 2);
   EXPECT_EQ(c.rounds.grace_window, absl::Seconds(30));
+  EXPECT_EQ(c.rounds.timeout, std::nullopt);
   EXPECT_EQ(c.rounds.late, LatePolicy::kMerge);
   EXPECT_EQ(c.rounds.heartbeat_interval, absl::Seconds(2));
   EXPECT_EQ(c.rounds.lease, absl::Seconds(20));
@@ -197,6 +198,19 @@ TEST(RunConfigTest, EveryKeyIsRead) {
   EXPECT_EQ(c.eval.every, 9);
   EXPECT_EQ(c.eval.sequences, 10);
   EXPECT_EQ(c.eval.held_out, 0.25);
+}
+
+TEST(RunConfigTest, AnAdaptiveGraceWindowAndATimeoutAreRead) {
+  const RunConfig bare = Parse(Replaced(kFull, "grace_window: 1m30s", "grace_window: adaptive\n  timeout: none"));
+  EXPECT_EQ(bare.rounds.grace_window, std::nullopt);
+  EXPECT_EQ(bare.rounds.grace_floor, absl::Seconds(1));
+  EXPECT_EQ(bare.rounds.grace_cap, absl::Minutes(2));
+  EXPECT_EQ(bare.rounds.timeout, std::nullopt);
+  const RunConfig full = Parse(Replaced(
+      kFull, "grace_window: 1m30s", "grace_window: adaptive\n  grace_floor: 0s\n  grace_cap: 24h\n  timeout: 100ms"));
+  EXPECT_EQ(full.rounds.grace_floor, absl::ZeroDuration());
+  EXPECT_EQ(full.rounds.grace_cap, absl::Hours(24));
+  EXPECT_EQ(full.rounds.timeout, absl::Milliseconds(100));
 }
 
 TEST(RunConfigTest, ErrorFeedbackIsOnTheLinksItNames) {
@@ -428,6 +442,10 @@ TEST(ConfigDigestTest, EveryKeyCounts) {
       {"upload_bytes_per_second: 9223372036854775807", "upload_bytes_per_second: 0"},
       {"quorum: 3", "quorum: 4"},
       {"grace_window: 1m30s", "grace_window: 1m31s"},
+      {"grace_window: 1m30s", "grace_window: adaptive"},
+      {"grace_window: 1m30s", "grace_window: adaptive\n  grace_floor: 2s"},
+      {"grace_window: 1m30s", "grace_window: adaptive\n  grace_cap: 3m"},
+      {"grace_window: 1m30s", "grace_window: 1m30s\n  timeout: 5m"},
       {"late: drop", "late: merge"},
       {"heartbeat_interval: 250ms", "heartbeat_interval: 249ms"},
       {"lease: 750ms", "lease: 751ms"},

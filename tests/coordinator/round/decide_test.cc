@@ -18,9 +18,12 @@ struct Case {
   Names awaited = {};
   Names lost = {};
   Names later = {};
+  Names done = {};
   // Quorum was reached at 100 s, the grace window is 30 s, and it is `now`.
   bool quorum_reached = false;
   double now = 100;
+  std::string basis = "";                        // Of the grace window.
+  std::optional<double> timeout = std::nullopt;  // The round opened at 50 s.
   // Wanted.
   bool close = false;
   std::string reason = "";
@@ -42,7 +45,7 @@ std::vector<Case> Cases() {
        .present = {"east", "eu"},
        .awaited = {"us-1"},
        .quorum_reached = false,
-       .reason = "quorum 2/2 reached, waiting 30.0s more for \"us-1\"",
+       .reason = "quorum 2/2 reached, waiting 30.0s more for \"us-1\": grace window of 30.0s",
        .next_check = 130},
       {.name = "OneShort",
        .quorum = 3,
@@ -84,7 +87,7 @@ std::vector<Case> Cases() {
        .awaited = {"west"},
        .quorum_reached = true,
        .now = 100,
-       .reason = "quorum 1/1 reached, waiting 30.0s more for \"west\"",
+       .reason = "quorum 1/1 reached, waiting 30.0s more for \"west\": grace window of 30.0s",
        .next_check = 130},
       {.name = "TheRestOfTheGraceWindowIsRoundedUp",
        .quorum = 1,
@@ -93,7 +96,7 @@ std::vector<Case> Cases() {
        .awaited = {"west"},
        .quorum_reached = true,
        .now = 117.75,
-       .reason = "quorum 1/1 reached, waiting 12.3s more for \"west\"",
+       .reason = "quorum 1/1 reached, waiting 12.3s more for \"west\": grace window of 30.0s",
        .next_check = 130},
       {.name = "ALastMomentIsNotZero",
        .quorum = 1,
@@ -102,7 +105,7 @@ std::vector<Case> Cases() {
        .awaited = {"west"},
        .quorum_reached = true,
        .now = 129.999,
-       .reason = "quorum 1/1 reached, waiting 0.1s more for \"west\"",
+       .reason = "quorum 1/1 reached, waiting 0.1s more for \"west\": grace window of 30.0s",
        .next_check = 130},
       {.name = "GraceIsOver",
        .quorum = 1,
@@ -112,7 +115,7 @@ std::vector<Case> Cases() {
        .quorum_reached = true,
        .now = 130,
        .close = true,
-       .reason = "quorum 1/1, grace window over without \"west\""},
+       .reason = "quorum 1/1, grace window of 30.0s over without \"west\""},
       {.name = "GraceDoesNotReplaceTheQuorum",
        .quorum = 2,
        .live = 2,
@@ -121,6 +124,93 @@ std::vector<Case> Cases() {
        .quorum_reached = true,
        .now = 1000,
        .reason = "need 1 more of 2 live workers; waiting for \"west\""},
+
+      {.name = "AnAdaptiveWindowSaysWhereItComesFrom",
+       .quorum = 1,
+       .live = 2,
+       .present = {"east"},
+       .awaited = {"west"},
+       .quorum_reached = true,
+       .now = 110,
+       .basis = "adaptive: median 21.0s, spread 3.0s, 9 rounds",
+       .reason = "quorum 1/1 reached, waiting 20.0s more for \"west\": grace window of 30.0s (adaptive: median 21.0s, "
+                 "spread 3.0s, 9 rounds)",
+       .next_check = 130},
+      {.name = "AnAdaptiveWindowIsOver",
+       .quorum = 1,
+       .live = 2,
+       .present = {"east"},
+       .awaited = {"west"},
+       .quorum_reached = true,
+       .now = 130,
+       .basis = "adaptive: median 21.0s, spread 3.0s, 9 rounds",
+       .close = true,
+       .reason = "quorum 1/1, grace window of 30.0s (adaptive: median 21.0s, spread 3.0s, 9 rounds) over without "
+                 "\"west\""},
+
+      // The timeout.
+      {.name = "TheTimeoutComesBeforeTheGraceWindowEnds",
+       .quorum = 1,
+       .live = 2,
+       .present = {"east"},
+       .awaited = {"west"},
+       .quorum_reached = true,
+       .now = 110,
+       .timeout = 65,
+       .reason = "quorum 1/1 reached, waiting 5.0s more for \"west\": timeout of 65.0s",
+       .next_check = 115},
+      {.name = "TheTimeoutIsOver",
+       .quorum = 1,
+       .live = 2,
+       .present = {"east"},
+       .awaited = {"west"},
+       .quorum_reached = true,
+       .now = 115,
+       .timeout = 65,
+       .close = true,
+       .reason = "quorum 1/1, timeout of 65.0s over without \"west\""},
+      {.name = "TheTimeoutComesAfterTheGraceWindow",
+       .quorum = 1,
+       .live = 2,
+       .present = {"east"},
+       .awaited = {"west"},
+       .quorum_reached = true,
+       .now = 130,
+       .timeout = 90,
+       .close = true,
+       .reason = "quorum 1/1, grace window of 30.0s over without \"west\""},
+      {.name = "TheTimeoutDoesNotReplaceTheQuorum",
+       .quorum = 2,
+       .live = 2,
+       .present = {"east"},
+       .awaited = {"west"},
+       .now = 1000,
+       .timeout = 65,
+       .reason = "need 1 more of 2 live workers; waiting for \"west\""},
+      {.name = "AQuorumAfterTheTimeoutClosesAtOnce",
+       .quorum = 1,
+       .live = 2,
+       .present = {"east"},
+       .awaited = {"west"},
+       .now = 1000,
+       .timeout = 65,
+       .close = true,
+       .reason = "quorum 1/1, timeout of 65.0s over without \"west\""},
+
+      // Members that are done with the run.
+      {.name = "NobodyWaitsForWhoIsDone",
+       .quorum = 2,
+       .live = 2,
+       .present = {"east", "west"},
+       .done = {"north"},
+       .close = true,
+       .reason = "all 2 present; nothing more from \"north\""},
+      {.name = "WhoIsDoneDoesNotLowerTheQuorum",
+       .quorum = 2,
+       .live = 1,
+       .present = {"east"},
+       .done = {"north"},
+       .reason = "need 1 more of 1 live worker; nothing more from \"north\""},
 
       // Abstentions.
       {.name = "AnAbstentionLowersTheQuorum",
@@ -138,7 +228,7 @@ std::vector<Case> Cases() {
        .awaited = {"eu"},
        .quorum_reached = true,
        .now = 110,
-       .reason = "quorum 1/1 reached, waiting 20.0s more for \"eu\"; nothing from \"west\"",
+       .reason = "quorum 1/1 reached, waiting 20.0s more for \"eu\": grace window of 30.0s; nothing from \"west\"",
        .next_check = 130},
       {.name = "AllAbstained",
        .quorum = 2,
@@ -200,13 +290,16 @@ TEST_P(DecideTest, GivesDecisionReasonAndNextCheck) {
   const Case& c = GetParam();
   RoundFacts facts;
   facts.quorum = c.quorum;
-  facts.grace_window = absl::Seconds(30);
+  facts.grace_window = {.length = absl::Seconds(30), .basis = c.basis};
+  facts.opened = At(50);
+  if (c.timeout) facts.timeout = absl::Seconds(*c.timeout);
   facts.live = c.live;
   facts.present = c.present;
   facts.abstained = c.abstained;
   facts.awaited = c.awaited;
   facts.lost = c.lost;
   facts.later = c.later;
+  facts.done = c.done;
   if (c.quorum_reached) facts.quorum_since = At(100);
 
   const Decision decision = Decide(facts, At(c.now));

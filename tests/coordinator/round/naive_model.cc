@@ -17,6 +17,14 @@ bool InSettledOrder(const Settled& a, const Settled& b) {
 
 std::vector<RoundEffect> NaiveModel::Step(const RoundEvent& event, MonotonicTime now) {
   now_ = now;
+  ++step_;
+  if (std::holds_alternative<LeasesRenewed>(event)) {
+    for (const Admission* admission : NewestOfEach()) {
+      if (alive_before_.contains(admission->worker)) {
+        sightings_.push_back({admission->worker, admission->incarnation, now});
+      }
+    }
+  }
   // Whatever names a worker is a sighting of it.
   if (const auto* e = std::get_if<WorkerJoined>(&event)) sightings_.push_back({e->worker, e->incarnation, now});
   if (const auto* e = std::get_if<WorkerHeard>(&event)) sightings_.push_back({e->worker, e->incarnation, now});
@@ -37,6 +45,12 @@ std::vector<RoundEffect> NaiveModel::Step(const RoundEvent& event, MonotonicTime
   }
   for (RoundEffect& effect : Consequences(event)) effects.push_back(std::move(effect));
   if (seeded_ && !training_ && static_cast<int>(StayingWorkers().size()) >= options_.workers) training_ = true;
+  for (int fragment = 0; fragment < options_.fragments && Training(); ++fragment) {
+    const int64_t next = NextRound(fragment);
+    for (int64_t round = next; round < std::min(next + options_.open_rounds, options_.rounds); ++round) {
+      if (!Opened(fragment, round)) openings_.push_back({fragment, round, now});
+    }
+  }
   if (Training()) CloseWhatCanClose(&effects);
   alive_before_ = AliveWorkers();
   return effects;
@@ -171,6 +185,8 @@ std::optional<RoundEffect> NaiveModel::Take(const Answered& answered, uint64_t i
       // Whatever was sent takes the place of an abstention.
       std::erase_if(answered_, [&](const Answered& other) { return other.id == id; });
       answered_.push_back(answered);
+      answered_.back().time = now_;
+      answered_.back().step = step_;
     }
     verdict = answered.kind == Kind::kRefusal ? Verdict::kRefused : noted ? Verdict::kStored : Verdict::kSettled;
   }
@@ -184,13 +200,13 @@ void NaiveModel::CloseWhatCanClose(std::vector<RoundEffect>* effects) {
     const bool merging = BeingMerged(fragment) != nullptr;
     for (int64_t round = next + (merging ? 1 : 0); round < std::min(next + options_.open_rounds, options_.rounds);
          ++round) {
-      quorum_notes_.push_back({fragment, round, now_, SidesOf(fragment, round).met});
+      quorum_notes_.push_back({fragment, round, now_, SidesOf(fragment, round).met, step_});
     }
     finished = finished && next == options_.rounds;
     if (merging || next == options_.rounds) continue;
     const Sides sides = SidesOf(fragment, next);
     if (!sides.met) continue;
-    if (sides.awaited > 0 && now_ < *MetSince(fragment, next) + options_.grace_window) continue;
+    if (sides.awaited > 0 && now_ < *WaitEnd(fragment)) continue;
     merging_.push_back(FixSet(fragment));
     StartMerge start{fragment, next, {}};
     for (const Settled& line : merging_.back().settled) {
@@ -277,14 +293,56 @@ int NaiveModel::Quorum(int fragment, int64_t round) const {
   return std::max(1, std::min(all, options_.quorum));
 }
 
-std::optional<MonotonicTime> NaiveModel::MetSince(int fragment, int64_t round) const {
-  std::optional<MonotonicTime> since;
+std::optional<NaiveModel::Met> NaiveModel::MetSince(int fragment, int64_t round) const {
+  std::optional<Met> since;
   for (const QuorumNote& note : quorum_notes_) {
     if (note.fragment != fragment || note.round != round) continue;
     if (!note.met) since.reset();
-    if (note.met && !since) since = note.time;
+    if (note.met && !since) since = Met{note.time, note.step};
   }
   return since;
+}
+
+std::optional<MonotonicTime> NaiveModel::Opened(int fragment, int64_t round) const {
+  for (const Opening& opening : openings_) {
+    if (opening.fragment == fragment && opening.round == round) return opening.time;
+  }
+  return std::nullopt;
+}
+
+// No run of the tests has more rounds than are remembered.
+absl::Duration NaiveModel::GraceWindow(int fragment) const {
+  if (!options_.adaptive_grace) return options_.grace_window;
+  const auto median = [](std::vector<absl::Duration> values) {
+    std::sort(values.begin(), values.end());
+    return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+  };
+  std::vector<absl::Duration> waits;
+  for (int64_t round = 0; round < NextRound(fragment); ++round) {
+    const std::optional<Met> met = MetSince(fragment, round);
+    std::optional<absl::Duration> wait;
+    for (const Answered& answered : answered_) {
+      const bool counts = answered.kind == Kind::kContribution && answered.id.fragment == fragment &&
+                          answered.id.round == round && met && answered.step > met->step;
+      if (counts) wait = answered.time - met->since;
+    }
+    if (wait) waits.push_back(*wait);
+  }
+  if (waits.size() < 5) return options_.adaptive_grace->cap;
+  const absl::Duration middle = median(waits);
+  std::vector<absl::Duration> off;
+  for (const absl::Duration wait : waits) off.push_back(wait < middle ? middle - wait : wait - middle);
+  const absl::Duration window = middle + median(off) * 1.4826 * 3.0;
+  return std::min(std::max(window, options_.adaptive_grace->floor), options_.adaptive_grace->cap);
+}
+
+std::optional<MonotonicTime> NaiveModel::WaitEnd(int fragment) const {
+  const int64_t next = NextRound(fragment);
+  const std::optional<Met> met = MetSince(fragment, next);
+  if (!met) return std::nullopt;
+  const MonotonicTime grace_end = met->since + GraceWindow(fragment);
+  if (!options_.timeout) return grace_end;
+  return std::min(grace_end, *Opened(fragment, next) + *options_.timeout);
 }
 
 int64_t NaiveModel::FirstRound(const std::string& joiner) const {
@@ -316,6 +374,7 @@ void NaiveModel::Restart(MonotonicTime now) {
   answered_.clear();
   merging_.clear();
   quorum_notes_.clear();
+  openings_.clear();
   training_ = seeded_ && (!committed_.empty() || static_cast<int>(NewestOfEach().size()) >= options_.workers);
   end_requested_ = end_published_;
   for (Admission& admission : admissions_) {
@@ -405,8 +464,7 @@ std::optional<MonotonicTime> NaiveModel::NextDeadline() const {
   }
   for (int fragment = 0; fragment < options_.fragments && Training(); ++fragment) {
     if (BeingMerged(fragment) != nullptr) continue;
-    const std::optional<MonotonicTime> since = MetSince(fragment, NextRound(fragment));
-    if (since) consider(*since + options_.grace_window);
+    if (const std::optional<MonotonicTime> end = WaitEnd(fragment)) consider(*end);
   }
   return next;
 }

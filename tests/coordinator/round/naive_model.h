@@ -57,6 +57,8 @@ class NaiveModel {
     Digest digest;
     double weight = 0;
     bool expelled = false;  // Its worker was evicted since.
+    MonotonicTime time;
+    int64_t step = 0;  // In which it was taken.
   };
   // A set that is fixed; a committed one stays in its list for ever.
   struct Set {
@@ -71,6 +73,17 @@ class NaiveModel {
     int64_t round = 0;
     MonotonicTime time;
     bool met = false;
+    int64_t step = 0;
+  };
+  struct Opening {
+    int fragment = 0;
+    int64_t round = 0;
+    MonotonicTime time;
+  };
+  // Since when a round's quorum has been met without a break.
+  struct Met {
+    MonotonicTime since;
+    int64_t step = 0;
   };
   struct Sides {
     int present = 0, abstained = 0, awaited = 0, later = 0;
@@ -97,7 +110,11 @@ class NaiveModel {
   RecordEviction Evict(const std::string& worker);
   int64_t FirstRound(const std::string& joiner) const;
   Sides SidesOf(int fragment, int64_t round) const;
-  std::optional<MonotonicTime> MetSince(int fragment, int64_t round) const;
+  std::optional<Met> MetSince(int fragment, int64_t round) const;
+  std::optional<MonotonicTime> Opened(int fragment, int64_t round) const;
+  absl::Duration GraceWindow(int fragment) const;
+  // When the oldest round of a fragment, its quorum met, waits no longer.
+  std::optional<MonotonicTime> WaitEnd(int fragment) const;
   Set FixSet(int fragment) const;
   std::vector<RoundEffect> Consequences(const RoundEvent& event);
   RoundEffect Admit(const WorkerJoined& event);
@@ -106,6 +123,7 @@ class NaiveModel {
 
   const RoundOptions options_;
   MonotonicTime now_;
+  int64_t step_ = 0;  // Steps so far.
   bool seeded_ = false;
   bool training_ = false;
   bool end_requested_ = false;
@@ -117,6 +135,7 @@ class NaiveModel {
   std::vector<Set> merging_;        // At most one a fragment.
   std::vector<Set> committed_;
   std::vector<QuorumNote> quorum_notes_;
+  std::vector<Opening> openings_;
 };
 
 }  // namespace diloco

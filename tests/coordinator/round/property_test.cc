@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -25,6 +26,7 @@ namespace {
 
 constexpr int kRuns = 2000;
 constexpr int kStepsInARun = 150;
+constexpr int kStepsToAdapt = 400;  // Where that takes some rounds first.
 
 // Effects as text, without reasons: those are Decide's, and the model has none.
 std::vector<std::string> WithoutReasons(std::vector<RoundEffect> effects) {
@@ -54,7 +56,8 @@ class RandomRun {
 
   // Anything may happen.
   void Wander() {
-    for (int i = 0; i < kStepsInARun && failure_.empty(); ++i) RandomEvent();
+    const int steps = options_.adaptive_grace ? kStepsToAdapt : kStepsInARun;
+    for (int i = 0; i < steps && failure_.empty(); ++i) RandomEvent();
   }
 
   // Everybody who is there does its part: then the run comes to its end, whatever has happened before.
@@ -71,6 +74,9 @@ class RandomRun {
   const std::string& failure() const { return failure_; }
   int merged() const { return auditor_.merged(); }
   int dropped() const { return auditor_.dropped(); }
+  // Rounds that closed for this.
+  int adapted() const { return adapted_; }
+  int timed_out() const { return timed_out_; }
 
  private:
   struct Worker {
@@ -86,12 +92,18 @@ class RandomRun {
     options.workers = 1 + Below(4);
     options.quorum = 1 + Below(options.workers);
     options.grace_window = absl::Seconds(Below(3) * 10);
+    if (Chance(40)) options.timeout = absl::Seconds(10 + Below(100));
     options.lease = absl::Seconds(60);
     options.late = Chance(50) ? LatePolicy::kMerge : LatePolicy::kDrop;
     options.rounds = 1 + Below(8);
     options.open_rounds = 1 + Below(3);
     options.fragments = 1 + Below(3);
     options.max_members = options.workers + Below(2);
+    if (Chance(8)) {
+      const absl::Duration floor = absl::Seconds(Below(5));
+      options.adaptive_grace = {.floor = floor, .cap = floor + absl::Seconds(Below(60))};
+      options.rounds = 12 + Below(8);
+    }
     return options;
   }
 
@@ -126,7 +138,9 @@ class RandomRun {
     } else if (dice < 98) {
       Complete();
     } else if (dice < 99) {
-      Restart();
+      if (Chance(50)) return Restart();
+      now_ = now_ + absl::Seconds(Below(100));
+      Step(LeasesRenewed{});
     } else {
       now_ = now_ + absl::Seconds(Below(100));
       Step(TimePassed{});
@@ -219,6 +233,9 @@ class RandomRun {
       durable_.Observe(effect);
       if (const auto* merge = std::get_if<StartMerge>(&effect)) {
         pending_.push_back(MergeFinished{merge->fragment, merge->round});
+        const std::string reason = machine_.OpenRounds(merge->fragment, now_).front().reason;
+        adapted_ += absl::StrContains(reason, "(adaptive: median") ? 1 : 0;
+        timed_out_ += absl::StrContains(reason, ", timeout of ") ? 1 : 0;
       } else if (const auto* persist = std::get_if<PersistCommit>(&effect)) {
         pending_.push_back(CommitPersisted{persist->fragment, persist->round});
       } else if (std::holds_alternative<PersistEnd>(effect)) {
@@ -272,6 +289,8 @@ class RandomRun {
   std::deque<RoundEvent> pending_;
   std::vector<std::string> log_;
   std::string failure_;
+  int adapted_ = 0;
+  int timed_out_ = 0;
 };
 
 TEST(RoundPropertyTest, AgreesWithTheNaiveModelAndAlwaysEnds) {
@@ -283,6 +302,8 @@ TEST(RoundPropertyTest, AgreesWithTheNaiveModelAndAlwaysEnds) {
   }
   int merged = 0;
   int dropped = 0;
+  int adapted = 0;
+  int timed_out = 0;
   for (uint64_t seed = first; seed <= last; ++seed) {
     RandomRun run(seed);
     run.Wander();
@@ -290,11 +311,15 @@ TEST(RoundPropertyTest, AgreesWithTheNaiveModelAndAlwaysEnds) {
     ASSERT_EQ(run.failure(), "") << "repeat with DILOCO_SEED=" << seed;
     merged += run.merged();
     dropped += run.dropped();
+    adapted += run.adapted();
+    timed_out += run.timed_out();
   }
-  // The runs are worth something only if much is merged and something is dropped.
+  // The runs are worth something only if much is merged, something is dropped, and every rule closes rounds.
   if (first == last) return;
   EXPECT_GT(merged, 10 * kRuns);
   EXPECT_GT(dropped, kRuns);
+  EXPECT_GT(adapted, kRuns / 20);
+  EXPECT_GT(timed_out, kRuns / 20);
 }
 
 }  // namespace

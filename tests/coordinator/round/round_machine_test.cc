@@ -66,6 +66,21 @@ TEST(RoundOptionsTest, FollowTheConfiguration) {
   EXPECT_EQ(options.max_members, kMaxWorkers);
 }
 
+TEST(RoundOptionsTest, FollowTheRuleThatClosesRounds) {
+  RunConfig config;
+  config.run.workers = config.rounds.quorum = 2;
+  EXPECT_FALSE(RoundOptions::From(config, 1).adaptive_grace.has_value());
+  EXPECT_FALSE(RoundOptions::From(config, 1).timeout.has_value());
+  config.rounds.grace_window.reset();
+  config.rounds.grace_floor = absl::Seconds(3);
+  config.rounds.grace_cap = absl::Seconds(44);
+  config.rounds.timeout = absl::Minutes(5);
+  const RoundOptions options = RoundOptions::From(config, 1);
+  EXPECT_EQ(options.adaptive_grace->floor, absl::Seconds(3));
+  EXPECT_EQ(options.adaptive_grace->cap, absl::Seconds(44));
+  EXPECT_EQ(options.timeout, absl::Minutes(5));
+}
+
 TEST(RoundMachineRestoreTest, TakesUpWhatWasDurable) {
   const absl::StatusOr<RoundMachine> machine = RoundMachine::Restore(Options(), Recovered(), At(100));
   ASSERT_TRUE(machine.ok()) << machine.status();

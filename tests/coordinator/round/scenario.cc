@@ -91,6 +91,11 @@ class Runner {
     options_.workers = static_cast<int>(c.Int("workers", 2));
     options_.quorum = static_cast<int>(c.Int("quorum", options_.workers));
     options_.grace_window = c.Duration("grace", absl::Seconds(30));
+    if (c.values.contains("cap")) {
+      options_.adaptive_grace = {.floor = c.Duration("floor", absl::ZeroDuration()),
+                                 .cap = c.Duration("cap", absl::ZeroDuration())};
+    }
+    if (c.values.contains("timeout")) options_.timeout = c.Duration("timeout", absl::ZeroDuration());
     options_.lease = c.Duration("lease", absl::Seconds(60));
     options_.late = c.values.contains("late") && c.values.at("late") == "drop" ? LatePolicy::kDrop : LatePolicy::kMerge;
     options_.rounds = c.Int("rounds", 100);
@@ -139,6 +144,11 @@ class Runner {
       EXPECT_TRUE(absl::ParseDuration(c.word, &duration)) << c.word;
       now_ = now_ + duration;
       Step(TimePassed{});
+    } else if (c.verb == "paused") {
+      absl::Duration duration;
+      EXPECT_TRUE(absl::ParseDuration(c.word, &duration)) << c.word;
+      now_ = now_ + duration;
+      Step(LeasesRenewed{});
     } else {
       return false;
     }

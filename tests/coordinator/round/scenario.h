@@ -6,6 +6,7 @@
 // A command is a verb and its arguments; NAME is a worker id, with "/N" for an incarnation other than 1.
 //
 //   run KEY=VALUE...                     a new machine: workers quorum grace lease late rounds open fragments members
+//                                        floor cap (grace adapts) timeout
 //   seed | join NAME | hear NAME | leave NAME | stopped NAME round=N
 //   drain NAME | evict NAME | admit NAME
 //   contribute NAME round=N [fragment=N] [digest=N] [weight=X]
@@ -14,6 +15,7 @@
 //   merged round=N [fragment=N] | persisted round=N [fragment=N] | end-persisted
 //   commit round=N [fragment=N]          merged, then persisted
 //   tick DURATION                        time passes
+//   paused DURATION                      likewise, in which the coordinator could hear nobody
 //   ask NAME round=N [fragment=N]        prints the verdict
 //   state                                prints what the machine shows of itself
 //   restart                              a new machine from what the effects so far made durable
