@@ -40,6 +40,8 @@ inline constexpr size_t kMaxSubscriberQueueBytes = size_t{16} << 30;
 inline constexpr size_t kMaxDriverQueue = 65536;
 // Largest rounds.snapshot_every: global deltas since the snapshot before the newest stay in memory for subscribers.
 inline constexpr int kMaxSnapshotEvery = 64;
+// Rounds that a worker which reads a snapshot may fall behind meanwhile before it has to read a newer one.
+inline constexpr int64_t kMaxCatchUpRounds = 64;
 // Chunks of one upload stream that are taken in and not answered yet; the rest waits in the peer's flow control.
 inline constexpr int kMaxUploadsInFlight = 4;
 // Initial parameters that a seeder sends, assembled in memory.

@@ -127,11 +127,22 @@ void Driver::Impl::StartSnapshot() {
        .waits = false});
 }
 
+// Readers may be about to ask for the snapshot that is the newest until now. One that reads for longer than a snapshot
+// stays the newest must find what follows its own all the same, or it would never catch up.
+int64_t Driver::Impl::RetainFrom() {
+  const int64_t version = snapshot_->header.version();
+  std::erase_if(snapshot_readers_, [&](const auto& reader) { return reader.second < version - kMaxCatchUpRounds; });
+  int64_t oldest = version;
+  for (const auto& [worker, reading] : snapshot_readers_) {
+    oldest = std::min(oldest, reading);
+  }
+  return oldest;
+}
+
 void Driver::Impl::FinishSnapshot(const Store::SnapshotFile& file, MonotonicTime started) {
   snapshot_retry_.Taken();
   if (snapshot_) {
-    // Readers may still be at the snapshot before this one.
-    run_->log.DropBefore(snapshot_->header.version());
+    run_->log.DropBefore(RetainFrom());
     run_->rounds.DropDetailsBefore(snapshot_->header.version());
   }
   snapshot_ = file;

@@ -235,6 +235,8 @@ class Driver::Impl {
   void StartCheckpoint();
   v1::SnapshotRecord SnapshotHeaderNow() const;
   bool SnapshotIsDue() const;
+  // The oldest round that readers of the newest snapshot, or of an earlier one, may still ask for.
+  int64_t RetainFrom();
 
   // driver_views.cc
   std::vector<RoundView> OpenRounds() const;
@@ -280,7 +282,8 @@ class Driver::Impl {
   std::deque<v1::Evaluation> evaluations_;  // Newest first.
   int64_t evaluated_version_ = -1;          // Durable.
 
-  std::optional<Store::SnapshotFile> snapshot_;  // The newest durable one.
+  std::optional<Store::SnapshotFile> snapshot_;      // The newest durable one.
+  std::map<std::string, int64_t> snapshot_readers_;  // By worker, the version that it has not subscribed after yet.
   std::vector<PendingReply<v1::SaveCheckpointResponse>> save_replies_;
   std::optional<PersistEnd> pending_end_;
   std::optional<v1::EndRecord> end_;

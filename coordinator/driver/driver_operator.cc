@@ -100,6 +100,7 @@ void Driver::Impl::Carry(const RecordEviction& effect) {
   info.evicted = true;
   info.left = info.draining = info.drain_durable = false;
   dropped_by_eviction_ = effect.dropped;
+  snapshot_readers_.erase(effect.worker);
   DiscardIncomplete(effect.worker, 0);
   sessions_.CloseOf(effect.worker, NotAMember(effect.worker));
   if (run_ != nullptr) {

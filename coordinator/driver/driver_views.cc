@@ -19,7 +19,9 @@ void Driver::Impl::Subscribe(const v1::SubscribeRequest& request, const std::sha
   }
   if (!status.ok()) {
     reply(status);
+    return;
   }
+  snapshot_readers_.erase(request.worker_id());
 }
 
 void Driver::Impl::Unsubscribe(const std::shared_ptr<DeltaQueue>& queue) {
@@ -39,6 +41,7 @@ void Driver::Impl::OpenSnapshot(const v1::FetchSnapshotRequest& request, const P
     return;
   }
   const v1::SnapshotRecord& record = snapshot_->header;
+  snapshot_readers_[request.worker_id()] = record.version();
   SnapshotSource source{.header = {}, .path = snapshot_->path, .consensus_offset = snapshot_->consensus_offset};
   source.header.set_run_id(record.run().run_id());
   source.header.set_version(record.version());

@@ -199,12 +199,16 @@ void Driver::Impl::Carry(const RefuseWorker& effect) {
   joining_->reply(RefusalStatus(effect));
 }
 
-void Driver::Impl::Carry(const WorkerLost& effect) { world_.observer->OnWorkerLost(effect.worker); }
+void Driver::Impl::Carry(const WorkerLost& effect) {
+  snapshot_readers_.erase(effect.worker);
+  world_.observer->OnWorkerLost(effect.worker);
+}
 
 void Driver::Impl::Carry(const RecordDeparture& effect) {
   MemberInfo& info = members_[effect.worker];
   info.left = true;
   info.draining = info.drain_durable = false;
+  snapshot_readers_.erase(effect.worker);
   DiscardIncomplete(effect.worker, 0);
   world_.observer->OnWorkerLeft(effect.worker);
   SubmitStore(

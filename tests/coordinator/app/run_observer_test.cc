@@ -13,6 +13,7 @@
 namespace diloco {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::internal::CaptureStderr;
@@ -69,16 +70,27 @@ TEST_F(RunObserverTest, CountsMembersByState) {
   observer_.OnWorkerJoined("west", false);
   observer_.OnWorkerJoined("west", true);
   observer_.OnWorkerLost("west");
-  observer_.OnMembers({.alive = 3, .lost = 2, .left = 1});
-  EXPECT_EQ(metrics_.workers_alive.Value(), 3);
-  EXPECT_EQ(metrics_.workers_lost.Value(), 2);
-  EXPECT_EQ(metrics_.workers_left.Value(), 1);
+  observer_.OnMembers(
+      {.alive = 3, .draining = 4, .suspended = 5, .lost = 2, .left = 1, .evicted = 6, .participating = 7});
+  EXPECT_THAT(
+      Scrape(),
+      AllOf(HasSubstr("diloco_workers{state=\"alive\"} 3\n"), HasSubstr("diloco_workers{state=\"draining\"} 4\n"),
+            HasSubstr("diloco_workers{state=\"suspended\"} 5\n"), HasSubstr("diloco_workers{state=\"lost\"} 2\n"),
+            HasSubstr("diloco_workers{state=\"left\"} 1\n"), HasSubstr("diloco_workers{state=\"evicted\"} 6\n"),
+            HasSubstr("diloco_workers_participating 7\n")));
   observer_.OnProgress("west", {});
   observer_.OnWorkerLeft("west");
   EXPECT_EQ(metrics_.joins_new.Value(), 2);
   EXPECT_EQ(metrics_.joins_returning.Value(), 1);
   EXPECT_EQ(metrics_.worker_losses.Value(), 1);
   EXPECT_THAT(Scrape(), Not(HasSubstr("worker=\"west\"")));
+}
+
+TEST_F(RunObserverTest, AnEvictedWorkersSeriesGo) {
+  observer_.OnProgress("east", {});
+  observer_.OnProgress("west", {});
+  observer_.OnWorkerEvicted("west", 2);
+  EXPECT_THAT(Scrape(), AllOf(Not(HasSubstr("worker=\"west\"")), HasSubstr("worker=\"east\"")));
 }
 
 TEST_F(RunObserverTest, EveryVerdictHasItsSeries) {

@@ -101,9 +101,18 @@ TEST_F(SessionMachineTest, ForgottenMemberJoinsAgain) {
   EXPECT_TRUE(machine_.refused().ok());
 }
 
+// The session's end has no sentence, the answer to a join has.
+TEST_F(SessionMachineTest, AnEvictedMemberLearnsWhyByJoining) {
+  Open();
+  Step(SessionClosed{1, absl::StatusCode::kPermissionDenied});
+  EXPECT_THAT(Pass(absl::Seconds(1)), ElementsAre("join"));
+  Step(RejoinAnswered{absl::PermissionDeniedError("evicted")});
+  EXPECT_EQ(machine_.refused(), absl::PermissionDeniedError("evicted"));
+}
+
 TEST_F(SessionMachineTest, RefusalIsFinal) {
   for (const auto& refusal : {absl::NotFoundError("x"), absl::AlreadyExistsError("x"), absl::InvalidArgumentError("x"),
-                              absl::FailedPreconditionError("x")}) {
+                              absl::FailedPreconditionError("x"), absl::PermissionDeniedError("x")}) {
     machine_ = SessionMachine({.backoff = {.first = absl::Seconds(1), .longest = absl::Seconds(1)}});
     Open();
     Step(SessionClosed{1, absl::StatusCode::kAborted});

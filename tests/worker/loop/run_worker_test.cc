@@ -96,7 +96,8 @@ class LockstepTest : public testing::TestWithParam<std::tuple<std::string, int>>
 
 TEST_P(LockstepTest, FollowsTheDirectForm) {
   const auto& [method, workers] = GetParam();
-  FakeCoordinator coordinator(Yaml(method, workers, method == "eager" ? "max_late: 0\nlookahead: {lambda: share}\n" : ""));
+  FakeCoordinator coordinator(
+      Yaml(method, workers, method == "eager" ? "max_late: 0\nlookahead: {lambda: share}\n" : ""));
   std::vector<std::unique_ptr<RunningWorker>> running;
   for (int m = 0; m < workers; ++m) {
     // Seeded by whoever joins first: every trainer starts from the same parameters.

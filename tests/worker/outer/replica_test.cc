@@ -121,6 +121,47 @@ TEST_F(ReplicaTest, BlockingMeasuresFromTheConsensus) {
   EXPECT_THAT(replica_->theta(), ElementsAre(7, 8, 7, 8));
 }
 
+TEST_F(ReplicaTest, ARoundIsBegunByItsFirstStepAndPastWithItsLastStop) {
+  Begin(kEager);
+  EXPECT_EQ(replica_->NewestBegun(), -1);
+  EXPECT_TRUE(replica_->IsPast(-1));
+  Train(1);
+  EXPECT_EQ(replica_->NewestBegun(), 0);
+  EXPECT_FALSE(replica_->IsPast(0));
+  Train(3);
+  EXPECT_EQ(replica_->NewestBegun(), 0);
+  EXPECT_FALSE(replica_->IsPast(0)) << "its stop is not over";
+  const std::vector<FragmentStop> stops = Take();
+  for (const FragmentStop& stop : stops) ASSERT_TRUE(replica_->SetTheta(stop, {.base = {0, 0}}, true).ok());
+  replica_->Leave(stops);
+  EXPECT_TRUE(replica_->IsPast(0));
+  EXPECT_FALSE(replica_->IsPast(1));
+  Train(1);
+  EXPECT_EQ(replica_->NewestBegun(), 1);
+}
+
+// Fragment 1 ends each round two steps later, and sets one step after that.
+TEST_F(ReplicaTest, ARoundIsPastOnceEveryFragmentHasEndedIt) {
+  Begin("method: streaming\ninner_steps: 4\noverlap: 1\nfragments: {count: 2, offsets: [0, 2]}\n");
+  Train(4);
+  replica_->Leave(Take());
+  EXPECT_EQ(replica_->NewestBegun(), 0);
+  EXPECT_FALSE(replica_->IsPast(0));
+  Train(1);
+  std::vector<FragmentStop> stops = Take();
+  ASSERT_EQ(stops.size(), 1u);
+  ASSERT_TRUE(replica_->SetTheta(stops[0], {.base = {0, 0}}, true).ok());
+  replica_->Leave(stops);
+  EXPECT_EQ(replica_->NewestBegun(), 1);
+  Train(1);
+  stops = Take();
+  ASSERT_EQ(stops.size(), 1u);
+  EXPECT_EQ(stops[0].fragment, 1);
+  replica_->Leave(stops);
+  EXPECT_TRUE(replica_->IsPast(0)) << "its average is still to come";
+  EXPECT_FALSE(replica_->IsPast(1));
+}
+
 // Streaming, overlap 2, fragment 1 at offset 2: a stop takes, a later one sets.
 TEST_F(ReplicaTest, StreamingMixesAndMeasuresFromTheConsensus) {
   Begin("method: streaming\ninner_steps: 4\noverlap: 2\nstreaming: {mixing: 0.25}\nfragments: {count: 2}\n");

@@ -172,6 +172,29 @@ TEST_F(ControlCoreTest, ARefusalForGoodEndsTheWorker) {
   EXPECT_EQ(exchange_.Check(), absl::AlreadyExistsError("a live worker has the id"));
 }
 
+TEST_F(ControlCoreTest, ADrainIsHandedOnAndItsEndIsReported) {
+  Written();
+  EXPECT_FALSE(network_.sent.back().has_last_round());
+  EXPECT_FALSE(exchange_.draining());
+  Answer([](v1::Directive* directive) { directive->set_drain(true); });
+  EXPECT_TRUE(exchange_.draining());
+  board_.Update([](WorkerStatus& status) { status.last_round = -1; });
+  Handle(HeartbeatWanted{});
+  ASSERT_TRUE(network_.sent.back().has_last_round());
+  EXPECT_EQ(network_.sent.back().last_round(), -1);
+}
+
+TEST(ControlCoreDrainTest, AJoinMayBringTheDrain) {
+  TestClock clock;
+  RecordingNetwork network;
+  Exchange exchange({.coordinator = "host:1"}, &clock);
+  StatusBoard board;
+  ControlCore::Options options = MakeOptions();
+  options.joined.mutable_directive()->set_drain(true);
+  const ControlCore core(options, &exchange, &board, &network);
+  EXPECT_TRUE(exchange.draining());
+}
+
 TEST_F(ControlCoreTest, ASilentSessionIsCancelledAndOpenedAgain) {
   Written();
   Pass(absl::Seconds(21));

@@ -324,6 +324,41 @@ TEST_F(SyncCoreTest, EndIsPublishedOnceEverythingIsAppliedAndRight) {
   EXPECT_EQ(board_.Get().version, 4);
 }
 
+TEST_F(SyncCoreTest, ADrainedWorkerIsThroughOnceItsContributionsAreSettled) {
+  Make(Config("eager"));
+  ASSERT_EQ(Advance(0), absl::OkStatus());
+  ASSERT_EQ(Contribute(0, 1), absl::OkStatus());
+  ASSERT_EQ(Handle(UploadWritten{0, 1}), absl::OkStatus());
+  ASSERT_EQ(Advance(1), absl::OkStatus());
+  ASSERT_EQ(Handle(TrainingStopped{0}), absl::OkStatus());
+  EXPECT_EQ(board_.Get().last_round, 0);
+  EXPECT_THAT(told_, SizeIs(1)) << "nobody is to wait for it in later rounds";
+  ASSERT_EQ(Publish(0, 0.5f, {0}), absl::OkStatus());
+  EXPECT_FALSE(exchange_.Ended().value_or(false));
+  settlement_ = v1::SETTLEMENT_DROPPED_LATE;  // Settled is settled.
+  ASSERT_EQ(Publish(1, 0.5f, {0}), absl::OkStatus());
+  EXPECT_TRUE(exchange_.Ended().value_or(false));
+  EXPECT_EQ(exchange_.TakeConsensusCopy(), nullptr) << "the run has not ended";
+}
+
+TEST_F(SyncCoreTest, ADrainedWorkerWaitsForWhatItAbstainedFrom) {
+  Make(Config("eager"));
+  ASSERT_EQ(Advance(0), absl::OkStatus());
+  ASSERT_EQ(Abstain(0), absl::OkStatus());
+  ASSERT_EQ(Handle(TrainingStopped{0}), absl::OkStatus());
+  ASSERT_EQ(Publish(0, 0.5f), absl::OkStatus());
+  EXPECT_FALSE(exchange_.Ended().value_or(false));
+  ASSERT_EQ(Publish(1, 0.5f), absl::OkStatus());
+  EXPECT_TRUE(exchange_.Ended().value_or(false));
+}
+
+TEST_F(SyncCoreTest, AWorkerThatDrainsBeforeItsFirstStepIsThroughAtOnce) {
+  Make(Config("eager"));
+  ASSERT_EQ(Advance(0), absl::OkStatus());
+  ASSERT_EQ(Handle(TrainingStopped{-1}), absl::OkStatus());
+  EXPECT_TRUE(exchange_.Ended().value_or(false));
+}
+
 TEST_F(SyncCoreTest, WrongFinalDigestIsAnError) {
   Make(Config("eager"));
   ASSERT_EQ(Advance(4), absl::OkStatus());
