@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
+
 #include "tests/coordinator/driver/hand_worker.h"
 
 namespace diloco {
@@ -40,6 +42,19 @@ TEST_F(DriverBoundsTest, ARequestThatFindsTheQueueFullIsTurnedAwayAndTheOthersAr
   coordinator_.Pump();
   EXPECT_EQ(answered, kMaxDriverQueue);
   EXPECT_TRUE(coordinator_.Call(&Driver::GetStatus, v1::GetStatusRequest()).ok());
+}
+
+TEST_F(DriverBoundsTest, TheMemberAboveTheLimitIsTurnedAway) {
+  const auto join = [this](int i, uint64_t incarnation) {
+    return HandWorker(&coordinator_, absl::StrFormat("w%d", i), incarnation).Join().status();
+  };
+  for (int i = 0; i < kMaxWorkers; ++i) ASSERT_TRUE(join(i, 1).ok());
+  const absl::Status turned_away = join(kMaxWorkers, 1);
+  EXPECT_EQ(turned_away.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(turned_away.message()),
+              HasSubstr("the run has had 256 members, which is its limit; join again "
+                        "under one of their ids"));
+  EXPECT_TRUE(join(0, 2).ok());
 }
 
 TEST_F(DriverBoundsTest, AContributionInTooManyChunksIsRefused) {
