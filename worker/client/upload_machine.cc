@@ -185,6 +185,7 @@ void UploadMachine::AnswerWanted(const Key& key, const UploadAnswered& event, Up
     }
   }
   const bool news = TakeHeld(held, upload);
+  const bool lost = Lacks(held, *upload);
   const bool queried = upload->state == UploadState::kQuerying;
   if (queried && !upload->query_due) {
     upload->state = UploadState::kSending;
@@ -195,9 +196,21 @@ void UploadMachine::AnswerWanted(const Key& key, const UploadAnswered& event, Up
     const bool left = DropSeen(key, held, here && !news, &streams_[static_cast<size_t>(i)], upload);
     waiting = waiting || (here && left);
   }
-  if (!news && !queried && waiting) {
+  if (lost) {
+    // A coordinator that lost this worker for a while has dropped what was not whole. Or the answer is an older one.
+    upload->state = UploadState::kQuerying;
+    AskAbout(upload, kAnyStream);
+  } else if (!news && !queried && waiting) {
     AskAbout(upload, event.stream);  // A chunk may have been damaged.
   }
+}
+
+// True when a chunk was held that is not any more.
+bool UploadMachine::Lacks(const std::vector<bool>& held, const Upload& upload) {
+  for (size_t i = 0; i < held.size(); ++i) {
+    if (!held[i] && upload.chunks[i] == ChunkState::kHeld) return true;
+  }
+  return false;
 }
 
 // Takes over what the coordinator holds; true if any of it was not known. After a query it is the whole truth: what was

@@ -180,6 +180,7 @@ class UploadMachine {
   Stream* Current(int stream, uint64_t call);
   void AnswerWanted(const Key& key, const UploadAnswered& event, Upload* upload);
   bool TakeHeld(const std::vector<bool>& held, Upload* upload);
+  static bool Lacks(const std::vector<bool>& held, const Upload& upload);
   bool DropSeen(const Key& key, const std::vector<bool>& held, bool queried_too, Stream* stream, Upload* upload);
   void AskAbout(Upload* upload, int stream);
   void ForgetInFlight(const Key& key);

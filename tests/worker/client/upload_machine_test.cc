@@ -150,6 +150,23 @@ TEST_F(UploadMachineTest, StoredContributionIsSentAgainWhenTheCoordinatorLostIt)
   EXPECT_THAT(Written(2), ElementsAre("chunk 0 r0 f0 c1"));
 }
 
+TEST_F(UploadMachineTest, ChunksThatTheCoordinatorDroppedWhileTheStreamLivesAreSentAgain) {
+  EXPECT_THAT(Offer(0, 20), ElementsAre("open 0 #1", "chunk 0 r0 f0 c0"));
+  EXPECT_THAT(Written(), ElementsAre("chunk 0 r0 f0 c1"));
+  Written();
+  EXPECT_THAT(Answer(0, {{0, 1}}), IsEmpty());
+  // Chunk 1 was damaged; before the query about it the coordinator dropped chunk 0.
+  EXPECT_THAT(Pass(absl::Seconds(5)), ElementsAre("query 0 r0 f0"));
+  Written();
+  EXPECT_THAT(Answer(0, {}), ElementsAre("query 0 r0 f0"));
+  Written();
+  EXPECT_THAT(Answer(0, {}), ElementsAre("chunk 0 r0 f0 c0"));
+  EXPECT_THAT(Written(), ElementsAre("chunk 0 r0 f0 c1"));
+  Written();
+  EXPECT_THAT(Answer(0, {}, UploadVerdict::kStored), IsEmpty());
+  EXPECT_EQ(machine_->contributions_pending(), 0u);
+}
+
 TEST_F(UploadMachineTest, EventsOfAnOlderCallAreIgnored) {
   Offer(0, 20);
   Written();
