@@ -68,19 +68,34 @@ absl::StatusOr<std::string> Header(absl::Span<const TensorSpec> tensors,
   return json;
 }
 
+std::string TemporaryPath(const std::string& path) { return path + ".tmp"; }
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
 }  // namespace
 
-absl::StatusOr<SafetensorsWriter> SafetensorsWriter::Create(std::string path, absl::Span<const TensorSpec> tensors,
+absl::StatusOr<SafetensorsWriter> SafetensorsWriter::Create(FileSystem* files, std::string path,
+                                                            absl::Span<const TensorSpec> tensors,
                                                             const std::map<std::string, std::string>& metadata) {
   DILOCO_RETURN_IF_ERROR(CheckTensors(tensors));
   DILOCO_ASSIGN_OR_RETURN(const std::string header, Header(tensors, metadata));
-  DILOCO_ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file, AtomicFile::Create(std::move(path)));
-  const uint64_t size = header.size();
-  DILOCO_RETURN_IF_ERROR(file->Write(std::string_view(reinterpret_cast<const char*>(&size), sizeof(size))));
-  DILOCO_RETURN_IF_ERROR(file->Write(header));
   int64_t elements = 0;
   for (const TensorSpec& tensor : tensors) elements += tensor.ElementCount();
-  return SafetensorsWriter(std::move(file), elements);
+  DILOCO_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, files->Create(TemporaryPath(path)));
+  SafetensorsWriter writer(files, std::move(path), std::move(file), elements);
+  const uint64_t size = header.size();
+  DILOCO_RETURN_IF_ERROR(writer.file_->Append(std::string_view(reinterpret_cast<const char*>(&size), sizeof(size))));
+  DILOCO_RETURN_IF_ERROR(writer.file_->Append(header));
+  return writer;
+}
+
+SafetensorsWriter::~SafetensorsWriter() {
+  if (file_ == nullptr) return;
+  file_.reset();
+  static_cast<void>(files_->Remove(TemporaryPath(path_)).ok());  // The next writer of the path overwrites it.
 }
 
 absl::Status SafetensorsWriter::Append(absl::Span<const float> values) {
@@ -89,12 +104,15 @@ absl::Status SafetensorsWriter::Append(absl::Span<const float> values) {
         absl::StrFormat("%d values more than the tensors have", static_cast<int64_t>(values.size()) - missing_));
   }
   missing_ -= static_cast<int64_t>(values.size());
-  return file_->Write(std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+  return file_->Append(std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
 }
 
 absl::Status SafetensorsWriter::Finish() {
   if (missing_ != 0) return absl::InvalidArgumentError(absl::StrFormat("%d values are missing", missing_));
-  return file_->Commit();
+  DILOCO_RETURN_IF_ERROR(file_->Sync());
+  DILOCO_RETURN_IF_ERROR(files_->Rename(TemporaryPath(path_), path_));
+  file_.reset();
+  return files_->SyncFolder(FolderOf(path_));
 }
 
 }  // namespace diloco

@@ -25,14 +25,14 @@ absl::StatusOr<uint64_t> SizeOf(FileSystem* files, const std::string& path) {
   return file->Size();
 }
 
-absl::Status WriteModel(const std::string& path, const CheckpointContent& content) {
+absl::Status WriteModel(FileSystem* files, const std::string& path, const CheckpointContent& content) {
   const std::map<std::string, std::string> metadata = {
       {"run_id", content.run_id},
       {"version", absl::StrFormat("%d", content.version)},
       {"config_digest", content.config_digest},
   };
   DILOCO_ASSIGN_OR_RETURN(SafetensorsWriter writer,
-                          SafetensorsWriter::Create(path, content.layout->tensors(), metadata));
+                          SafetensorsWriter::Create(files, path, content.layout->tensors(), metadata));
   for (const TensorPlacement& place : content.layout->placements()) {
     const auto fragment = static_cast<size_t>(place.fragment);
     const int64_t offset = place.offset - content.layout->fragments()[fragment].offset;
@@ -84,7 +84,7 @@ absl::StatusOr<SavedCheckpoint> WriteCheckpoint(FileSystem* files, const std::st
   const std::string aside = folder + "/." + name + ".partial";
   DILOCO_RETURN_IF_ERROR(files->CreateFolder(aside));
   const auto write = [&]() -> absl::Status {
-    DILOCO_RETURN_IF_ERROR(WriteModel(aside + "/" + kModelFile, content));
+    DILOCO_RETURN_IF_ERROR(WriteModel(files, aside + "/" + kModelFile, content));
     DILOCO_RETURN_IF_ERROR(WriteConfig(files, aside + "/" + kConfigFile, content.config_yaml));
     DILOCO_RETURN_IF_ERROR(files->SyncFolder(aside));
     return files->Rename(aside, saved.path);

@@ -24,7 +24,7 @@ using namespace std::string_view_literals;
 // The reader is checked against hand-made bytes, so it may check the writer.
 absl::Status Write(const std::string& path, const std::vector<TensorSpec>& tensors,
                    const std::map<std::string, std::string>& metadata, const std::vector<float>& values) {
-  auto writer = SafetensorsWriter::Create(path, tensors, metadata);
+  auto writer = SafetensorsWriter::Create(PosixFileSystem(), path, tensors, metadata);
   if (!writer.ok()) return writer.status();
   if (absl::Status status = writer->Append(values); !status.ok()) return status;
   return writer->Finish();
@@ -76,8 +76,9 @@ TEST(SafetensorsWriterTest, FilesWithoutTensorsReadBack) {
 
 TEST(SafetensorsWriterTest, PiecesNeedNotEndWhereTensorsDo) {
   const TemporaryFile file;
-  auto writer = SafetensorsWriter::Create(
-      file.path(), std::vector<TensorSpec>{{.name = "a", .shape = {3}}, {.name = "b", .shape = {3}}}, {});
+  auto writer =
+      SafetensorsWriter::Create(PosixFileSystem(), file.path(),
+                                std::vector<TensorSpec>{{.name = "a", .shape = {3}}, {.name = "b", .shape = {3}}}, {});
   ASSERT_TRUE(writer.ok());
   ASSERT_TRUE(writer->Append({1, 2, 3, 4}).ok());
   ASSERT_TRUE(writer->Append({}).ok());
@@ -93,7 +94,8 @@ TEST(SafetensorsWriterTest, PiecesNeedNotEndWhereTensorsDo) {
 TEST(SafetensorsWriterTest, NothingAppearsBeforeEverythingIsThere) {
   const TemporaryFile file("old");
   {
-    auto writer = SafetensorsWriter::Create(file.path(), std::vector<TensorSpec>{{.name = "a", .shape = {3}}}, {});
+    auto writer = SafetensorsWriter::Create(PosixFileSystem(), file.path(),
+                                            std::vector<TensorSpec>{{.name = "a", .shape = {3}}}, {});
     ASSERT_TRUE(writer.ok());
     ASSERT_TRUE(writer->Append({1, 2}).ok());
     EXPECT_EQ(writer->Append({3, 4}).code(), absl::StatusCode::kInvalidArgument);
@@ -107,7 +109,7 @@ TEST(SafetensorsWriterTest, NothingAppearsBeforeEverythingIsThere) {
 TEST(SafetensorsWriterTest, RefusesWhatTheFormatForbids) {
   const TemporaryFile file;
   const auto error = [&](const std::vector<TensorSpec>& tensors, const std::map<std::string, std::string>& metadata) {
-    const auto writer = SafetensorsWriter::Create(file.path(), tensors, metadata);
+    const auto writer = SafetensorsWriter::Create(PosixFileSystem(), file.path(), tensors, metadata);
     EXPECT_EQ(writer.status().code(), absl::StatusCode::kInvalidArgument);
     return std::string(writer.status().message());
   };

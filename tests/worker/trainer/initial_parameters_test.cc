@@ -23,7 +23,7 @@ class InitialParametersTest : public ::testing::Test {
  protected:
   // A file of these tensors, whose values count from 1.
   SafetensorsReader File(const std::vector<TensorSpec>& tensors) {
-    auto writer = SafetensorsWriter::Create(folder_.File("init"), tensors, {});
+    auto writer = SafetensorsWriter::Create(PosixFileSystem(), folder_.File("init"), tensors, {});
     EXPECT_TRUE(writer.ok()) << writer.status();
     float next = 1;
     for (const TensorSpec& tensor : tensors) {
