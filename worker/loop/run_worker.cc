@@ -47,11 +47,6 @@ v1::JoinRequest MakeJoin(const WorkerOptions& options, const RunConfig& config, 
   return join;
 }
 
-bool IsSeeded(const v1::Directive& directive) {
-  return directive.state() != v1::RUN_STATE_SEEDING && directive.state() != v1::RUN_STATE_HOLDING &&
-         directive.state() != v1::RUN_STATE_UNSPECIFIED;
-}
-
 bool HasBegun(const v1::Directive& directive) {
   return directive.state() == v1::RUN_STATE_TRAINING || directive.state() == v1::RUN_STATE_ENDED;
 }

@@ -23,6 +23,11 @@ SessionMachine::Options MachineOptions(const ControlCore::Options& options) {
 
 }  // namespace
 
+bool IsSeeded(const v1::Directive& directive) {
+  return directive.state() != v1::RUN_STATE_SEEDING && directive.state() != v1::RUN_STATE_HOLDING &&
+         directive.state() != v1::RUN_STATE_UNSPECIFIED;
+}
+
 ControlCore::ControlCore(Options options, Exchange* exchange, StatusBoard* board, ControlNetwork* network)
     : options_(std::move(options)),
       exchange_(exchange),

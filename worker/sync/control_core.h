@@ -42,6 +42,9 @@ struct LeaveWanted {};
 using ControlEvent = std::variant<SessionAnswered, HeartbeatWritten, SessionClosed, JoinAnswered, HeartbeatWanted,
                                   EvaluationMade, LeaveWanted>;
 
+// True when the run has its parameters, as far as the coordinator says.
+bool IsSeeded(const v1::Directive& directive);
+
 // What the control thread asks of the network. Each call answers with events. At most one Send is outstanding.
 class ControlNetwork {
  public:

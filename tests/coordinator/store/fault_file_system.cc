@@ -213,9 +213,23 @@ absl::Status FaultFileSystem::Truncate(const std::string& path, uint64_t size) {
 
 absl::Status FaultFileSystem::Rename(const std::string& from, const std::string& to) {
   DILOCO_RETURN_IF_ERROR(Change(absl::StrFormat("rename %s %s", from, to)));
+  if (folders_.erase(from) > 0) return RenameFolder(from, to);
   const auto found = names_.find(from);
   if (found == names_.end()) return NoSuchFile(from);
   ChangeNames(FolderOf(from), {{to, found->second}, {from, nullptr}});
+  return absl::OkStatus();
+}
+
+// With what lies in it, all at once.
+absl::Status FaultFileSystem::RenameFolder(const std::string& from, const std::string& to) {
+  std::vector<std::pair<std::string, std::shared_ptr<File>>> entries;
+  for (const auto& [path, file] : names_) {
+    if (!path.starts_with(from + "/")) continue;
+    entries.emplace_back(to + path.substr(from.size()), file);
+    entries.emplace_back(path, nullptr);
+  }
+  folders_.insert(to);
+  ChangeNames(FolderOf(from), std::move(entries));
   return absl::OkStatus();
 }
 

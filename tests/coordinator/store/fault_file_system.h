@@ -91,6 +91,7 @@ class FaultFileSystem final : public FileSystem {
   absl::Status AppendTo(File& file, const std::string& path, std::string_view bytes);
   absl::Status SyncFile(File& file, const std::string& path);
   void ChangeNames(const std::string& folder, std::vector<std::pair<std::string, std::shared_ptr<File>>> entries);
+  absl::Status RenameFolder(const std::string& from, const std::string& to);
   void LoseUnsynced(File& file, Unsynced unsynced);
   void EndProcess();
   size_t Random(size_t bound) { return std::uniform_int_distribution<size_t>(0, bound)(random_); }  // 0..bound

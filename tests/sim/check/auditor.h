@@ -1,0 +1,119 @@
+// Watches over a simulated cluster from outside. Its verdicts follow from the wire's messages, from the bytes on the
+// disk and from a second, naive implementation of the arithmetic; nothing of the product decides them.
+//
+//   nothing published is lost or changed   every message that left for anybody, for ever, and after each crash the
+//   folder nothing counts twice                   settled lists against what workers sent; the average from scratch
+//   consensus equal everywhere             workers, snapshots, commit and end records against the naive chain
+//   everything stored is settled           what one life of the coordinator acknowledged, by the end of it
+//   only the current process counts        bytes of a replaced incarnation are never acknowledged
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "common/codec/rounding.h"
+#include "common/config/run_config.h"
+#include "tests/sim/check/folder_scan.h"
+#include "tests/sim/check/naive_outer.h"
+#include "tests/sim/event_loop.h"
+#include "tests/sim/witness.h"
+
+namespace diloco::sim {
+
+// A fragment as the test knows it.
+struct FragmentFacts {
+  std::vector<float> initial;
+  std::vector<bool> decayed;
+};
+
+class Auditor final : public Witness {
+ public:
+  Auditor(const RunConfig& config, std::vector<FragmentFacts> fragments, const EventLoop* loop);
+
+  void Fail(const std::string& rule) override;
+  void Note(const std::string& line) override;
+  void OnSent(const v1::UploadRequest& request) override;
+  void OnAdmitted(const std::string& worker, uint64_t incarnation) override;
+  void OnAnswered(uint64_t life, const v1::UploadRequest& request, v1::ContributionVerdict verdict) override;
+  void OnGiven(const std::string& worker, std::string_view message) override;
+  void OnSnapshotGiven(const v1::SnapshotHeader& header, std::string_view consensus) override;
+  void OnConsensus(const std::string& worker, int fragment, int64_t version, const Digest& digest) override;
+  void OnWorkerDied(const std::string&, uint64_t) override {}
+
+  // A message of a global delta, or the end record, was appended to the journal.
+  void OnJournaled(std::string_view message);
+  // What was journaled of this round is final from here on.
+  void OnPublished(int fragment, int64_t round);
+  // After a death: what the next life will find.
+  void OnCoordinatorDied(FileSystem* files, const std::string& folder);
+  // The run has ended and nobody is left.
+  void OnFinished(FileSystem* files, const std::string& folder);
+
+  bool failed() const { return failure_.has_value(); }
+  const std::string& failure() const { return *failure_; }
+  // The last notes, oldest first.
+  const std::deque<std::string>& notes() const { return notes_; }
+  uint64_t deltas() const { return verified_; }
+  uint64_t merged() const { return merged_; }
+  int64_t rounds_published() const;
+
+ private:
+  using Place = std::pair<int, int64_t>;               // Fragment, round.
+  using Name = std::tuple<std::string, int, int64_t>;  // Worker, fragment, round.
+  struct Sent {
+    double weight = 0;
+    std::string bytes;
+  };
+  // The messages of a global delta: chunks, settled list, commit.
+  struct Delta {
+    std::vector<std::string> chunks;
+    std::string settled;
+    std::string commit;
+  };
+  struct Fragment {
+    NaiveConsensus consensus;          // With every published round.
+    std::vector<std::string> digests;  // By version.
+    std::vector<float> residual;       // Of the downlink, while it is known.
+  };
+
+  void Require(bool holds, const std::string& rule) {
+    if (!holds) Fail(rule);
+  }
+  void Verify(const Place& place, const Delta& delta);
+  void VerifyLine(const Place& place, const v1::SettledContribution& line);
+  std::vector<float> NaiveAverage(const Place& place, const v1::SettledList& settled);
+  std::string NaivePayload(const Place& place, std::vector<float> average);
+  void VerifyEnd(const v1::EndRecord& end);
+  void Settle(const v1::SettledContribution& line);
+  std::string DigestAt(int fragment, int64_t version) const;
+  static std::string NameOf(const Name& name);
+
+  const RunConfig config_;
+  const EventLoop& loop_;
+  const RoundingRule rounding_;
+  std::vector<Fragment> fragments_;
+  bool residual_known_ = true;
+
+  std::map<std::pair<Name, std::string>, Sent> sent_;  // By name and digest.
+  std::map<std::string, uint64_t> admitted_;           // In this life of the coordinator.
+  std::set<Name> stored_;                              // Acknowledged in this life, not settled.
+  std::map<Name, Place> settled_;                      // Where.
+  std::map<Place, Delta> journaled_;                   // As it was written last.
+  std::map<Place, Delta> published_;
+  std::set<Place> given_;  // Whole, to somebody.
+  std::string end_;        // As journaled, serialised.
+  bool end_given_ = false;
+
+  uint64_t verified_ = 0;
+  uint64_t merged_ = 0;
+  std::deque<std::string> notes_;
+  std::optional<std::string> failure_;
+};
+
+}  // namespace diloco::sim

@@ -1,0 +1,197 @@
+#include "tests/sim/cluster.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "common/layout/layout.h"
+
+namespace diloco::sim {
+namespace {
+
+constexpr char kFolder[] = "data";
+// Far beyond what the longest run needs.
+constexpr uint64_t kMaxEvents = 20'000'000;
+
+std::vector<FragmentFacts> FactsOf(const Scenario& scenario) {
+  const QuadraticTrainer trainer(scenario.workers.front().options.trainer);
+  const Layout layout = Layout::Cut(trainer.Tensors(), scenario.config.fragments.cut).value();
+  const std::vector<double>& start = scenario.workers.front().options.trainer.start;
+  std::vector<FragmentFacts> facts;
+  for (const FragmentRange& range : layout.fragments()) {
+    FragmentFacts& fragment = facts.emplace_back();
+    for (int64_t i = 0; i < range.count; ++i) {
+      fragment.initial.push_back(static_cast<float>(start[static_cast<size_t>(range.offset + i)]));
+    }
+    fragment.decayed.assign(fragment.initial.size(), false);  // No tensor of the quadratic trainer decays.
+  }
+  return facts;
+}
+
+}  // namespace
+
+Cluster::Cluster(Scenario scenario, Shim shim)
+    : scenario_(std::move(scenario)),
+      random_(scenario_.seed ^ 0x5EED),
+      auditor_(scenario_.config, FactsOf(scenario_), &loop_),
+      disk_(&random_, &points_),
+      coordinator_({.config = scenario_.config,
+                    .yaml = scenario_.yaml,
+                    .disk_time = scenario_.disk_time,
+                    .pool_time = scenario_.pool_time},
+                   {.loop = &loop_, .random = &random_, .disk = &disk_, .points = &points_, .witness = &auditor_}),
+      service_(scenario_.service, shim, &coordinator_, &random_) {
+  if (shim == Shim::kPublishBeforeSync) disk_.IgnoreSyncs();
+  disk_.SetOnAppend([this](std::string_view message) { auditor_.OnJournaled(service_.OnJournaled(message)); });
+  coordinator_.SetOnPublished([this](int fragment, int64_t round) { auditor_.OnPublished(fragment, round); });
+  coordinator_.SetOnDown([this] {
+    auditor_.OnCoordinatorDied(&disk_, kFolder);
+    RestartCoordinator();
+  });
+  coordinator_.SetOnUp([this] {
+    for (const auto& worker : workers_) worker->CoordinatorIsUp();
+  });
+  for (const Scenario::Worker& worker : scenario_.workers) {
+    links_.push_back(std::make_unique<Link>(&loop_, &random_, scenario_.link));
+    workers_.push_back(std::make_unique<WorkerNode>(worker.options, WorkerNode::Parts{.loop = &loop_,
+                                                                                      .random = &random_,
+                                                                                      .link = links_.back().get(),
+                                                                                      .coordinator = &coordinator_,
+                                                                                      .service = &service_,
+                                                                                      .witness = &auditor_}));
+  }
+}
+
+void Cluster::Run() {
+  Start();
+  const absl::Duration deadline = scenario_.Deadline();
+  while (!coordinator_.finished() && !auditor_.failed()) {
+    if (!loop_.RunNext()) auditor_.Fail("nothing happens any more, and the run has not ended");
+    if (loop_.Elapsed() > deadline || loop_.events() > kMaxEvents) {
+      auditor_.Fail(absl::StrFormat("the run has not ended %s after the last fault\n%s",
+                                    absl::FormatDuration(loop_.Elapsed() - scenario_.faults_until), Describe()));
+    }
+  }
+  if (!auditor_.failed()) auditor_.OnFinished(&disk_, kFolder);
+}
+
+void Cluster::Start() {
+  coordinator_.Boot();
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    WorkerNode* worker = workers_[i].get();
+    worker->SetOnDown([this, worker] { RestartWorker(worker); });
+    loop_.After(scenario_.workers[i].starts_at, [worker] { worker->Boot(); });
+  }
+  loop_.After(scenario_.faults_until, [this] { Heal(); });
+  ScheduleFault();
+}
+
+void Cluster::ScheduleFault() {
+  if (scenario_.faults.empty()) return;
+  const absl::Duration wait = scenario_.fault_every * -std::log(1 - random_.Unit());
+  loop_.After(wait, [this] {
+    if (healed_) return;
+    Inject(random_.Pick(scenario_.faults));
+    ScheduleFault();
+  });
+}
+
+CoordinatorNode::Death Cluster::DrawDeath() {
+  using Unsynced = Disk::Unsynced;
+  return {.power_cut = scenario_.power_cuts && random_.Chance(0.7),
+          .unsynced = random_.Pick(
+              {Unsynced::kLost, Unsynced::kPrefix, Unsynced::kZeros, Unsynced::kRandomBlocks, Unsynced::kWritten}),
+          .silent = random_.Chance(0.2)};
+}
+
+void Cluster::Inject(Fault fault) {
+  WorkerNode* worker = workers_[static_cast<size_t>(random_.Below(workers_.size()))].get();
+  const size_t index = static_cast<size_t>(random_.Below(links_.size()));
+  const absl::Duration lease = scenario_.config.rounds.lease;
+  const absl::Duration pause = random_.Between(absl::Milliseconds(10), random_.Chance(0.3) ? 3 * lease : lease / 2);
+  auditor_.Note(absl::StrFormat("fault %d, %s", static_cast<int>(fault), absl::FormatDuration(pause)));
+  switch (fault) {
+    case Fault::kCoordinatorAtPoint:
+      coordinator_.SetDeath(DrawDeath());
+      points_.ArmAt(random_.Below(random_.Pick<uint64_t>({3, 30, 300})));
+      break;
+    case Fault::kCoordinatorKilled:
+      if (coordinator_.up()) coordinator_.Die(DrawDeath());
+      break;
+    case Fault::kCoordinatorStopped:
+      if (coordinator_.up()) coordinator_.Stop(pause);
+      break;
+    case Fault::kWorkerKilled:
+      worker->Die(random_.Chance(0.3));
+      break;
+    case Fault::kWorkerStopped:
+      if (worker->up()) worker->Stop(pause);
+      break;
+    case Fault::kWorkerCut:
+      links_[index]->Cut(2 * pause);
+      break;
+    case Fault::kRegionCut:
+      CutLinks(static_cast<int>(random_.Below(2)));
+      break;
+    case Fault::kSlowReader:
+      worker->SetReadTime(random_.Pick({absl::Milliseconds(1), absl::Milliseconds(300), absl::Seconds(2)}));
+      break;
+    case Fault::kDiskFull:
+      disk_.SetFull(true);
+      loop_.After(pause, [this] { disk_.SetFull(false); });
+      break;
+    case Fault::kDiskErrors:
+      disk_.SetErrorChance(random_.Pick<double>({0, 0, 0.002, 0.02}));
+      break;
+  }
+}
+
+void Cluster::CutLinks(int region) {
+  const absl::Duration duration = random_.Between(absl::Milliseconds(100), absl::Seconds(20));
+  for (size_t i = 0; i < links_.size(); ++i) {
+    if (scenario_.workers[i].region == region) links_[i]->Cut(duration);
+  }
+}
+
+void Cluster::Heal() {
+  healed_ = true;
+  auditor_.Note("no more faults");
+  points_.Disarm();
+  disk_.SetFull(false);
+  disk_.SetErrorChance(0);
+  service_.Heal();
+  for (const auto& link : links_) link->Heal();
+  for (const auto& worker : workers_) worker->SetReadTime(absl::ZeroDuration());
+}
+
+void Cluster::RestartCoordinator() {
+  loop_.After(random_.Between(absl::Milliseconds(50), random_.Pick({absl::Seconds(1), absl::Seconds(8)})), [this] {
+    if (!coordinator_.up() && !auditor_.failed()) coordinator_.Boot();
+  });
+}
+
+void Cluster::RestartWorker(WorkerNode* worker) {
+  // Done, or told that the run has ended.
+  if (worker->done() || absl::IsFailedPrecondition(worker->ended_with())) return;
+  loop_.After(random_.Between(absl::Milliseconds(50), random_.Pick({absl::Seconds(1), absl::Seconds(10)})), [worker] {
+    if (!worker->up()) worker->Boot();
+  });
+}
+
+std::string Cluster::Describe() {
+  std::string text = coordinator_.up() ? "coordinator: " : "coordinator: down\n";
+  if (coordinator_.up()) {
+    const auto answer = std::make_shared<std::string>("no answer");
+    coordinator_.driver()->GetStatus({}, [answer](const absl::StatusOr<v1::GetStatusResponse>& status) {
+      *answer = status.ok() ? status->reason() : status.status().ToString();
+    });
+    coordinator_.driver()->RunUntilIdle();
+    absl::StrAppend(&text, *answer, "\n");
+  }
+  for (const auto& worker : workers_) absl::StrAppend(&text, worker->Describe(), "\n");
+  return text;
+}
+
+}  // namespace diloco::sim

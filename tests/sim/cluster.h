@@ -1,0 +1,61 @@
+// One seed: a coordinator, its workers, the faults between them and the auditor over them, in one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/sim/check/auditor.h"
+#include "tests/sim/coordinator_node.h"
+#include "tests/sim/crash_points.h"
+#include "tests/sim/disk.h"
+#include "tests/sim/event_loop.h"
+#include "tests/sim/network.h"
+#include "tests/sim/random.h"
+#include "tests/sim/scenario.h"
+#include "tests/sim/service.h"
+#include "tests/sim/worker_node.h"
+
+namespace diloco::sim {
+
+class Cluster {
+ public:
+  explicit Cluster(Scenario scenario, Shim shim = Shim::kNone);
+
+  // Until the run has ended and everybody has left, or a rule is broken: an overdue end is one.
+  void Run();
+
+  const Auditor& auditor() const { return auditor_; }
+  CrashPoints& points() { return points_; }
+  const EventLoop& loop() const { return loop_; }
+  CoordinatorNode& coordinator() { return coordinator_; }
+  Disk& disk() { return disk_; }
+  const Scenario& scenario() const { return scenario_; }
+  // What everybody is doing, and why the run has not ended.
+  std::string Describe();
+
+ private:
+  void Start();
+  void ScheduleFault();
+  void Inject(Fault fault);
+  void Heal();
+  void CutLinks(int region);
+  CoordinatorNode::Death DrawDeath();
+  void RestartCoordinator();
+  void RestartWorker(WorkerNode* worker);
+
+  const Scenario scenario_;
+  EventLoop loop_;
+  Random random_;
+  CrashPoints points_;
+  Auditor auditor_;
+  Disk disk_;
+  CoordinatorNode coordinator_;
+  Service service_;
+  std::vector<std::unique_ptr<Link>> links_;  // By worker.
+  std::vector<std::unique_ptr<WorkerNode>> workers_;
+  bool healed_ = false;
+};
+
+}  // namespace diloco::sim

@@ -1,0 +1,77 @@
+// What a worker's process holds in memory, and loses when it ends.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "tests/sim/worker_node.h"
+#include "worker/client/backoff.h"
+
+namespace diloco::sim {
+
+struct WorkerNode::Life {
+  explicit Life(uint64_t seed) : backoff_options{.seed = seed}, backoff(backoff_options) {}
+
+  void Prepare(const RunConfig& run, const QuadraticTrainer::Options& trainer_options) {
+    config = run;
+    trainer = std::make_unique<QuadraticTrainer>(trainer_options);
+    layout = Layout::Cut(trainer->Tensors(), config.fragments.cut).value();
+    trainer->SetLayout(*layout);
+    board.Update([this](WorkerStatus& status) {
+      status.rounds = config.run.rounds;
+      status.steps = config.run.rounds * config.inner_steps;
+    });
+  }
+  void SetState(const char* state) {
+    board.Update([state](WorkerStatus& status) { status.state = state; });
+  }
+
+  Backoff::Options backoff_options;
+  Backoff backoff;
+  RunConfig config;
+  std::unique_ptr<QuadraticTrainer> trainer;
+  std::optional<Layout> layout;
+  v1::JoinRequest join;
+  v1::JoinResponse joined;
+  StatusBoard board;
+  std::optional<Exchange> exchange;
+  bool exiting = false;
+
+  // The control thread.
+  std::optional<ControlCore> control;
+  std::shared_ptr<Stream> session;
+  uint64_t session_call = 0;
+  std::function<void(v1::SessionRequest)> session_in;  // Of the coordinator's end.
+  std::deque<v1::SessionRequest> session_out;          // Before that is connected.
+  uint64_t control_wakes = 0;
+  bool seeding = false;
+  bool leaving = false;
+
+  // The sync thread.
+  std::optional<SyncCore> sync;
+  struct UploadStream {
+    uint64_t call = 0;
+    std::shared_ptr<Stream> stream;
+    std::optional<v1::UploadRequest> unsent;  // Before it is connected.
+  };
+  std::vector<UploadStream> uploads;  // By stream.
+  uint64_t download_call = 0;
+  std::shared_ptr<Stream> download;
+  std::function<void()> deliver_next;  // The message that waits for ReadNext.
+  bool reading = false;
+  uint64_t sync_wakes = 0;
+
+  // The training thread.
+  WorkerOptions loop_options;
+  std::optional<TrainingLoop> loop;
+  bool training_waits = false;
+  bool wake_posted = false;
+  uint64_t waits = 0;
+};
+
+}  // namespace diloco::sim

@@ -1,0 +1,324 @@
+#include "tests/sim/worker_node.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "common/base/limits.h"
+#include "common/layout/layout_proto.h"
+#include "tests/sim/worker_life.h"
+
+namespace diloco::sim {
+namespace {
+
+constexpr absl::Duration kLeaveTimeout = absl::Seconds(10);
+constexpr absl::Duration kGiveUpAfter = absl::Minutes(5);
+// A wait of the training thread looks again after so long, for an error that nobody announces.
+constexpr absl::Duration kLookAgain = absl::Seconds(30);
+
+bool IsTransient(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status); }
+
+}  // namespace
+
+WorkerNode::WorkerNode(Options options, const Parts& parts)
+    : Process(parts.loop, options.id),
+      options_(std::move(options)),
+      random_(*parts.random),
+      link_(*parts.link),
+      coordinator_(*parts.coordinator),
+      service_(*parts.service),
+      witness_(*parts.witness) {}
+
+WorkerNode::~WorkerNode() = default;
+
+void WorkerNode::Boot() {
+  DILOCO_CHECK(!up());
+  BeginLife();
+  done_ = false;
+  ended_with_ = absl::OkStatus();
+  incarnation_ = life();
+  own_ = std::make_unique<Life>(random_.Next());
+  witness_.Note(absl::StrFormat("%s starts, incarnation %d", id(), incarnation_));
+  Introduce();
+}
+
+void WorkerNode::Die(bool silently) {
+  if (!up()) return;
+  EndLife();
+  waiting_.clear();
+  for (const std::weak_ptr<Stream>& weak : std::exchange(streams_, {})) {
+    if (const std::shared_ptr<Stream> stream = weak.lock()) stream->Die(Stream::kWorker, silently);
+  }
+  own_.reset();
+  witness_.OnWorkerDied(id(), incarnation_);
+  witness_.Note(absl::StrFormat("%s down%s", id(), silently ? ", silently" : ""));
+  if (on_down_) on_down_();
+}
+
+// Not from within own_: nothing that runs may lose the ground under it.
+void WorkerNode::Exit(const absl::Status& status) {
+  if (std::exchange(own_->exiting, true)) return;
+  ended_with_ = status;
+  // The consensus not being the coordinator's is the one thing that no fault may bring about.
+  if (absl::IsDataLoss(status) || absl::IsInvalidArgument(status) || absl::IsInternal(status)) {
+    witness_.Fail(absl::StrFormat("%s ends with %s", id(), status.ToString()));
+  }
+  witness_.Note(absl::StrFormat("%s exits: %s", id(), status.ToString()));
+  Post(absl::ZeroDuration(), [this] { Die(false); });
+}
+
+std::string WorkerNode::Describe() const {
+  if (!up()) return absl::StrFormat("%s: down, %s", id(), done_ ? "done" : ended_with_.ToString());
+  const WorkerStatus status = own_->board.Get();
+  return absl::StrFormat("%s: \"%s\", step %d, round %d, version %d, applied %d, queue %d, connected %d%s", id(),
+                         status.state, status.step, status.round, status.version, status.applied_version,
+                         status.upload_queue, status.connected, stopped() ? ", stopped" : "");
+}
+
+// ---- Calls ----
+
+std::shared_ptr<Stream> WorkerNode::OpenStream() {
+  std::shared_ptr<Stream> stream = link_.Open(this, &coordinator_);
+  std::erase_if(streams_, [](const auto& each) { return each.expired(); });
+  streams_.push_back(stream);
+  coordinator_.Own(stream);
+  return stream;
+}
+
+template <typename Request, typename Response>
+void WorkerNode::Call(void (Driver::*method)(Request, Reply<Response>), Request request,
+                      std::function<void(absl::StatusOr<Response>)> done) {
+  // The first of answer, break and deadline counts.
+  auto once = std::make_shared<std::function<void(absl::StatusOr<Response>)>>(std::move(done));
+  const auto finish = [once](absl::StatusOr<Response> response) {
+    if (*once) std::exchange(*once, nullptr)(std::move(response));
+  };
+  Post(kCallDeadline, [finish] { finish(absl::DeadlineExceededError("no answer")); });
+  if (!coordinator_.up() || link_.cut()) {
+    return Post(absl::Milliseconds(10), [finish] { finish(absl::UnavailableError("no connection")); });
+  }
+  const std::shared_ptr<Stream> stream = OpenStream();
+  stream->SetOnClose(Stream::kWorker, [finish](const absl::Status& status) {
+    finish(status.ok() ? absl::UnavailableError("no answer") : status);
+  });
+  stream->Send(Stream::kWorker, [this, stream, method, request = std::move(request), finish] {
+    service_.Unary<Request, Response>(stream, method, request,
+                                      [finish](const Response& response) { finish(response); });
+  });
+}
+
+void WorkerNode::Connect(std::function<void(const std::shared_ptr<Stream>&)> connect) {
+  if (!coordinator_.up()) {
+    waiting_.push_back([this, connect = std::move(connect)] { Connect(connect); });
+    return;
+  }
+  connect(OpenStream());
+}
+
+void WorkerNode::CoordinatorIsUp() {
+  if (!up()) return;
+  for (std::function<void()>& wait : std::exchange(waiting_, {})) {
+    Post(random_.Between(absl::ZeroDuration(), absl::Seconds(1)), std::move(wait));
+  }
+}
+
+// ---- From joining to leaving ----
+
+void WorkerNode::Introduce() {
+  Call<v1::DescribeRunRequest, v1::DescribeRunResponse>(
+      &Driver::DescribeRun, {}, [this](const absl::StatusOr<v1::DescribeRunResponse>& described) {
+        if (!described.ok()) {
+          if (!IsTransient(described.status())) return Exit(described.status());
+          return Post(own_->backoff.Next(), [this] { Introduce(); });
+        }
+        // As ParseRunConfig would give it; parsing the same text for each worker would take most of a seed's time.
+        DILOCO_CHECK(!described->config_yaml().empty());
+        own_->Prepare(coordinator_.config(), options_.trainer);
+        JoinRun();
+      });
+}
+
+void WorkerNode::JoinRun() {
+  v1::JoinRequest& join = own_->join;
+  join.set_run_id(own_->config.run.id);
+  join.set_worker_id(id());
+  join.set_incarnation(incarnation_);
+  join.set_protocol_version(kProtocolVersion);
+  *join.mutable_tensors() = TensorSpecsToProto(own_->layout->tensors());
+  Call<v1::JoinRequest, v1::JoinResponse>(&Driver::Join, join, [this](const absl::StatusOr<v1::JoinResponse>& joined) {
+    if (joined.ok()) return BecomeMember(*joined);
+    if (!IsTransient(joined.status())) return Exit(joined.status());
+    Post(own_->backoff.Next(), [this] { JoinRun(); });
+  });
+}
+
+void WorkerNode::BecomeMember(const v1::JoinResponse& joined) {
+  own_->joined = joined;
+  own_->exchange.emplace(Exchange::Options{.coordinator = "sim", .give_up_after = kGiveUpAfter}, &loop_);
+  own_->control.emplace(ControlCore::Options{.join = own_->join, .joined = joined, .backoff = own_->backoff_options},
+                        &*own_->exchange, &own_->board, static_cast<ControlNetwork*>(this));
+  own_->SetState("waiting for parameters");
+  witness_.Note(absl::StrFormat("%s joined, first round %d", id(), joined.first_round()));
+  own_->control->HandleTime(loop_.Now());
+  AfterControl();
+}
+
+// What a member does next follows from the newest directive, until it trains.
+void WorkerNode::FollowDirective() {
+  if (own_->exiting) return;
+  const v1::Directive& directive = own_->control->directive();
+  const bool trains = directive.state() == v1::RUN_STATE_TRAINING || directive.state() == v1::RUN_STATE_ENDED;
+  if (!own_->loop && !own_->leaving && !trains && directive.drain()) return LeaveRun();
+  if (!own_->sync && !own_->leaving && IsSeeded(directive)) StartSync();
+  if (!own_->sync && !own_->leaving && directive.seed() && !own_->seeding) SeedRun();
+  if (own_->sync && !own_->loop && !own_->leaving && trains) {
+    own_->loop_options.worker_id = id();
+    own_->loop.emplace(
+        TrainingLoop::Parts{
+            .options = &own_->loop_options,
+            .config = &own_->config,
+            .layout = &*own_->layout,
+            .trainer = own_->trainer.get(),
+            .exchange = &*own_->exchange,
+            .board = &own_->board,
+            .clock = &loop_,
+            .post =
+                [this](const SyncEvent& event) { Post(absl::Microseconds(20), [this, event] { HandleSync(event); }); },
+            .report =
+                [this](const v1::Evaluation& evaluation) {
+                  Post(absl::Microseconds(20), [this, evaluation] { HandleControl(EvaluationMade{evaluation}); });
+                }},
+        own_->joined.first_round());
+    TrainingTurn();
+  }
+  if (own_->leaving && own_->control->may_leave()) {
+    done_ = true;
+    Exit(absl::OkStatus());
+  }
+}
+
+void WorkerNode::SeedRun() {
+  own_->seeding = true;
+  own_->SetState("seeding");
+  std::vector<float> parameters(static_cast<size_t>(own_->layout->element_count()));
+  DILOCO_CHECK(own_->trainer->ReadParameters(0, absl::MakeSpan(parameters)).ok());
+  std::string bytes(parameters.size() * sizeof(float), '\0');
+  std::memcpy(bytes.data(), parameters.data(), bytes.size());
+  v1::SeedRequest request;
+  request.set_run_id(own_->config.run.id);
+  request.set_worker_id(id());
+  request.set_incarnation(incarnation_);
+  request.mutable_layout_digest()->set_value(own_->layout->digest().Bytes());
+  request.set_total_bytes(bytes.size());
+  const auto failed = [this](const absl::Status& status) {
+    // "Seeded already", or by somebody else now: the directive will say so. Else it is tried again.
+    if (!IsTransient(status) && !absl::IsAborted(status) && !absl::IsFailedPrecondition(status)) return Exit(status);
+    Post(own_->backoff.Next(), [this] {
+      own_->seeding = false;
+      FollowDirective();
+    });
+  };
+  Connect([this, request, bytes, failed](const std::shared_ptr<Stream>& stream) {
+    stream->SetOnClose(Stream::kWorker, failed);
+    stream->Send(Stream::kWorker, [this, stream, request, bytes] {
+      service_.Seed(stream, request, bytes, [](const v1::SeedResponse&) {});
+    });
+  });
+}
+
+void WorkerNode::StartSync() {
+  own_->SetState("waiting for workers");
+  own_->uploads.resize(static_cast<size_t>(own_->config.wire.connections));
+  own_->sync.emplace(
+      SyncCore::Options{
+          .worker_id = id(),
+          .incarnation = incarnation_,
+          .first_round = own_->joined.first_round(),
+          .chunk_bytes = options_.chunk_bytes,
+          .upload = {.backoff = own_->backoff_options},
+          .download = {.backoff = own_->backoff_options},
+          .on_consensus = [this](int fragment, int64_t version,
+                                 const Digest& digest) { witness_.OnConsensus(id(), fragment, version, digest); },
+          .report_soon = [this] { Post(absl::Microseconds(20), [this] { HandleControl(HeartbeatWanted{}); }); }},
+      &own_->config, &*own_->layout, &*own_->exchange, &own_->board, static_cast<SyncNetwork*>(this));
+  if (own_->sync->HandleTime(loop_.Now()).ok()) AfterSync();
+}
+
+void WorkerNode::TrainingTurn() {
+  if (own_->exiting) return;
+  own_->training_waits = false;
+  const absl::StatusOr<TrainingLoop::Turn> turn = own_->loop->Advance();
+  if (!turn.ok()) return Exit(turn.status());
+  switch (*turn) {
+    case TrainingLoop::Turn::kMoved:
+      return Post(options_.step_time, [this] { TrainingTurn(); });
+    case TrainingLoop::Turn::kWaits:
+      own_->training_waits = true;
+      return Post(kLookAgain, [this, waits = ++own_->waits] {
+        if (own_->training_waits && own_->waits == waits) TrainingTurn();
+      });
+    case TrainingLoop::Turn::kDone:
+      return LeaveRun();
+  }
+}
+
+void WorkerNode::WakeTraining() {
+  if (!own_->training_waits || std::exchange(own_->wake_posted, true)) return;
+  Post(absl::Microseconds(20), [this] {
+    own_->wake_posted = false;
+    if (own_->training_waits) TrainingTurn();
+  });
+}
+
+void WorkerNode::LeaveRun() {
+  own_->leaving = true;
+  Post(kLeaveTimeout, [this] {
+    done_ = true;
+    Exit(absl::OkStatus());
+  });
+  HandleControl(LeaveWanted{});
+}
+
+// ---- The two threads ----
+
+void WorkerNode::HandleControl(ControlEvent event) {
+  if (own_->exiting) return;
+  own_->control->Handle(std::move(event), loop_.Now());
+  AfterControl();
+}
+
+void WorkerNode::AfterControl() {
+  const absl::Status status = own_->exchange->Check();
+  if (!status.ok()) return Exit(status);
+  FollowDirective();
+  if (own_->exiting) return;
+  PostAt(std::max(own_->control->next_wake(), loop_.Now()), [this, wake = ++own_->control_wakes] {
+    if (wake != own_->control_wakes || own_->exiting) return;
+    own_->control->HandleTime(loop_.Now());
+    AfterControl();
+  });
+}
+
+void WorkerNode::HandleSync(SyncEvent event) {
+  if (own_->exiting) return;
+  const absl::Status status = own_->sync->Handle(std::move(event), loop_.Now());
+  if (!status.ok()) return Exit(status);
+  AfterSync();
+}
+
+void WorkerNode::AfterSync() {
+  WakeTraining();
+  const std::optional<MonotonicTime> next = own_->sync->next_wake();
+  if (!next) return;
+  PostAt(std::max(*next, loop_.Now()), [this, wake = ++own_->sync_wakes] {
+    if (wake != own_->sync_wakes || own_->exiting) return;
+    const absl::Status status = own_->sync->HandleTime(loop_.Now());
+    if (!status.ok()) return Exit(status);
+    AfterSync();
+  });
+}
+
+}  // namespace diloco::sim
