@@ -68,15 +68,17 @@ int64_t Cluster::RoundsCommitted() const {
   return status.ok() ? std::stoll(status->at("rounds_committed").get<std::string>()) : -1;
 }
 
-absl::Status Cluster::AwaitRounds(int64_t rounds, absl::Duration deadline) const {
+absl::Status Cluster::Await(const std::function<bool()>& holds, absl::Duration deadline) const {
   const absl::Time end = absl::Now() + deadline;
-  int64_t committed = 0;
-  while ((committed = RoundsCommitted()) < rounds) {
-    if (absl::Now() > end) {
-      return absl::DeadlineExceededError(absl::StrFormat("%d of %d rounds: %s", committed, rounds, coordinator_.Log()));
-    }
+  while (!holds()) {
+    if (absl::Now() > end) return absl::DeadlineExceededError(absl::StrCat("not in time: ", coordinator_.Log()));
+    absl::SleepFor(absl::Milliseconds(50));
   }
   return absl::OkStatus();
+}
+
+absl::Status Cluster::AwaitRounds(int64_t rounds, absl::Duration deadline) const {
+  return Await([&] { return RoundsCommitted() >= rounds; }, deadline);
 }
 
 absl::Status Cluster::AwaitEnd(absl::Duration deadline) {
@@ -107,24 +109,30 @@ std::vector<json> Cluster::TraceOf(int worker) const {
 std::string Cluster::LogOf(int worker) const { return ReadFile(folder_.File(IdOf(worker) + ".log")); }
 
 absl::Status Cluster::CheckNothingLost() {
-  DILOCO_ASSIGN_OR_RETURN(const JournalReplay replay, Replay());
-  int64_t compared = 0;
+  std::vector<json> consensus;  // Before the journal is read, which a live coordinator goes on with.
   for (int worker = 0; worker < options_.workers; ++worker) {
-    for (const json& line : TraceOf(worker)) {
-      if (line.at("event") != "consensus") continue;
-      const std::optional<Digest> digest = replay.DigestOf(line.at("fragment"), line.at("version"));
-      if (!digest && replay.gaps() > 0) continue;
-      ++compared;
-      if (!digest)
-        return absl::DataLossError(absl::StrCat("the journal does not hold what was published: ", line.dump()));
-      if (digest->Hex() != line.at("digest")) {
-        return absl::DataLossError(absl::StrCat("the journal says ", digest->Hex(), ": ", line.dump()));
-      }
+    for (json& line : TraceOf(worker)) {
+      if (line.at("event") == "consensus") consensus.push_back(std::move(line));
     }
   }
-  std::cout << "  journal: version " << replay.version(0) << ", " << replay.contributions_merged() << " merged, "
-            << replay.contributions_merged_late() << " late, " << replay.contributions_dropped() << " dropped; "
-            << compared << " digests of workers compared, " << replay.gaps() << " gaps\n";
+  absl::StatusOr<JournalReplay> read = Replay();
+  if (absl::IsNotFound(read.status())) read = JournalReplay();  // Before the seed there is nothing to lose.
+  DILOCO_ASSIGN_OR_RETURN(const JournalReplay replay, std::move(read));
+  int64_t compared = 0;
+  for (const json& line : consensus) {
+    const std::optional<Digest> digest = replay.DigestOf(line.at("fragment"), line.at("version"));
+    if (!digest && replay.gaps() > 0) continue;
+    ++compared;
+    if (!digest)
+      return absl::DataLossError(absl::StrCat("the journal does not hold what was published: ", line.dump()));
+    if (digest->Hex() != line.at("digest")) {
+      return absl::DataLossError(absl::StrCat("the journal says ", digest->Hex(), ": ", line.dump()));
+    }
+  }
+  std::cout << "  journal: version " << (replay.fragments() == 0 ? -1 : replay.version(0)) << ", "
+            << replay.contributions_merged() << " merged, " << replay.contributions_merged_late() << " late, "
+            << replay.contributions_dropped() << " dropped; " << compared << " digests of workers compared, "
+            << replay.gaps() << " gaps\n";
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -49,12 +50,15 @@ class Cluster {
   // kill -9.
   void KillWorker(int worker);
   Process& worker(int worker) { return *workers_.at(static_cast<size_t>(worker)).process; }
+  int workers() const { return options_.workers; }
   static std::string IdOf(int worker);
 
   CoordinatorProcess& coordinator() { return coordinator_; }
   // Rounds that every fragment has committed; -1: the coordinator did not answer.
   int64_t RoundsCommitted() const;
-  // Waits until that many are. Errors: kDeadlineExceeded.
+  // Looks every 50 ms until `holds`. Errors: kDeadlineExceeded, with the coordinator's log.
+  absl::Status Await(const std::function<bool()>& holds, absl::Duration deadline = kPatience) const;
+  // Waits until that many rounds are committed. Errors: kDeadlineExceeded.
   absl::Status AwaitRounds(int64_t rounds, absl::Duration deadline = kPatience) const;
   // Every worker ends by itself, with 0. Errors: what did not, with its log.
   absl::Status AwaitEnd(absl::Duration deadline = kPatience);

@@ -5,19 +5,12 @@
 #include <sstream>
 #include <utility>
 
+#include "tests/chaos/coordinator_log.h"
+
 namespace diloco::testing {
 namespace {
 
 using FragmentRoundKey = std::pair<int, int64_t>;
-
-// The value of ` key=` in a log line; empty: none.
-std::string Field(const std::string& line, const std::string& key) {
-  const std::string before = " " + key + "=";
-  const size_t at = line.find(before);
-  if (at == std::string::npos) return "";
-  const size_t from = at + before.size();
-  return line.substr(from, line.find(' ', from) - from);
-}
 
 struct LogFacts {
   std::string phase;
@@ -30,11 +23,12 @@ LogFacts ReadLog(const std::string& text) {
   LogFacts facts;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    const std::string event = Field(line, "event");
-    if (event == "phase") facts.phase = Field(line, "phase");
+    const std::string event = LogField(line, "event");
+    if (event == "phase") facts.phase = LogField(line, "phase");
     if (event != "contribution" && event != "round_merged" && event != "round_committed") continue;
-    const FragmentRoundKey key = {std::stoi(Field(line, "fragment")), std::stoll(Field(line, "round"))};
-    if (event == "contribution" && Field(line, "verdict") == "stored") facts.stored[key].insert(Field(line, "worker"));
+    const FragmentRoundKey key = {std::stoi(LogField(line, "fragment")), std::stoll(LogField(line, "round"))};
+    if (event == "contribution" && LogField(line, "verdict") == "stored")
+      facts.stored[key].insert(LogField(line, "worker"));
     if (event == "round_merged") facts.merged.insert(key);
     if (event == "round_committed") facts.published.insert(key);
   }

@@ -39,19 +39,19 @@ absl::StatusOr<std::string> EncodedAverage(const JournalGroup& group) {
 absl::StatusOr<JournalReplay> JournalReplay::Read(const std::string& folder) {
   DILOCO_ASSIGN_OR_RETURN(const FolderFiles present, ListFolder(PosixFileSystem(), folder));
   JournalReplay replay;
-  std::set<uint64_t> sequences = present.journals;
-  sequences.insert(present.snapshots.begin(), present.snapshots.end());
-  for (const uint64_t sequence : sequences) {
-    if (present.snapshots.contains(sequence)) {
-      DILOCO_ASSIGN_OR_RETURN(const SnapshotContent content,
-                              ReadSnapshotFile(PosixFileSystem(), SnapshotPath(folder, sequence), sequence));
-      DILOCO_RETURN_IF_ERROR(replay.TakeSnapshot(content));
-    }
-    if (present.journals.contains(sequence)) {
-      DILOCO_RETURN_IF_ERROR(replay.TakeJournal(JournalPath(folder, sequence), sequence));
-    }
+  for (const uint64_t sequence : present.snapshots) {
+    DILOCO_ASSIGN_OR_RETURN(SnapshotContent content,
+                            ReadSnapshotFile(PosixFileSystem(), SnapshotPath(folder, sequence), sequence));
+    replay.snapshots_.push_back(std::move(content));
   }
-  if (replay.fragments_.empty()) return absl::NotFoundError("the run is not seeded");
+  if (replay.snapshots_.empty()) return absl::NotFoundError("the run is not seeded");
+  DILOCO_RETURN_IF_ERROR(replay.Adopt(replay.snapshots_.front()));
+  // A journal holds what a snapshot of a greater number has, and what came after it, when a crash came between the two.
+  for (const uint64_t sequence : present.journals) {
+    DILOCO_RETURN_IF_ERROR(replay.TakeJournal(JournalPath(folder, sequence), sequence));
+  }
+  for (const SnapshotContent& snapshot : replay.snapshots_) DILOCO_RETURN_IF_ERROR(replay.Compare(snapshot.record));
+  replay.snapshots_.clear();
   return replay;
 }
 
@@ -65,6 +65,11 @@ std::set<std::string> JournalReplay::Merged(int fragment, int64_t round) const {
   return found == deltas_.end() ? std::set<std::string>() : found->second.merged;
 }
 
+std::map<int64_t, JournalReplay::Settled> JournalReplay::SettledOf(const std::string& worker, int fragment) const {
+  const auto found = settled_.find({worker, fragment});
+  return found == settled_.end() ? std::map<int64_t, Settled>() : found->second;
+}
+
 void JournalReplay::Note(int fragment) {
   const Fragment& state = fragments_[static_cast<size_t>(fragment)];
   DigestBuilder builder;
@@ -73,37 +78,43 @@ void JournalReplay::Note(int fragment) {
   digests_[{fragment, state.version}] = builder.Finish();
 }
 
-absl::Status JournalReplay::TakeSnapshot(const SnapshotContent& content) {
-  const v1::SnapshotRecord& record = content.record;
-  const int64_t version = record.version();
-  const auto count = record.consensus_digests_size();
-  const bool known =
-      !fragments_.empty() && std::all_of(fragments_.begin(), fragments_.end(),
-                                         [&](const auto& fragment) { return fragment.version >= version; });
-  if (!known) {
-    gaps_ += fragments_.empty() ? 0 : 1;
-    DILOCO_ASSIGN_OR_RETURN(const RunConfig config, ParseRunConfig(record.run().config_yaml(), "snapshot"));
-    if (config.outer.optimizer != "nesterov") return absl::UnimplementedError(config.outer.optimizer);
-    DILOCO_ASSIGN_OR_RETURN(const Layout layout,
-                            Layout::Cut(TensorSpecsFromProto(record.run().tensors()), config.fragments.cut));
-    fragments_.assign(static_cast<size_t>(layout.fragment_count()), {});
-    auto at = content.consensus.begin();
-    for (int f = 0; f < layout.fragment_count(); ++f) {
-      const int64_t elements = layout.fragments()[static_cast<size_t>(f)].count;
-      Fragment& fragment = fragments_[static_cast<size_t>(f)];
-      fragment.version = version;
-      fragment.parameters.assign(at, at + elements);
-      fragment.momentum.assign(at + elements, at + 2 * elements);
-      at += 2 * elements;
-      Note(f);
-    }
+absl::Status JournalReplay::Adopt(const SnapshotContent& snapshot) {
+  const v1::SnapshotRecord& record = snapshot.record;
+  DILOCO_ASSIGN_OR_RETURN(const RunConfig config, ParseRunConfig(record.run().config_yaml(), "snapshot"));
+  if (config.outer.optimizer != "nesterov") return absl::UnimplementedError(config.outer.optimizer);
+  DILOCO_ASSIGN_OR_RETURN(const Layout layout,
+                          Layout::Cut(TensorSpecsFromProto(record.run().tensors()), config.fragments.cut));
+  fragments_.assign(static_cast<size_t>(layout.fragment_count()), {});
+  auto at = snapshot.consensus.begin();
+  for (int f = 0; f < layout.fragment_count(); ++f) {
+    const int64_t elements = layout.fragments()[static_cast<size_t>(f)].count;
+    Fragment& fragment = fragments_[static_cast<size_t>(f)];
+    fragment.version = record.version();
+    fragment.parameters.assign(at, at + elements);
+    fragment.momentum.assign(at + elements, at + 2 * elements);
+    at += 2 * elements;
+    Note(f);
   }
-  for (int f = 0; f < count; ++f) {
-    if (DigestOf(f, version) != DigestFrom(record.consensus_digests(f))) {
-      return Contradiction(absl::StrFormat("the snapshot at version %d has another digest of fragment %d", version, f));
-    }
+  return Compare(record);
+}
+
+absl::Status JournalReplay::Compare(const v1::SnapshotRecord& record) const {
+  for (int f = 0; f < record.consensus_digests_size(); ++f) {
+    const std::optional<Digest> digest = DigestOf(f, record.version());
+    if (digest ? *digest == DigestFrom(record.consensus_digests(f)) : gaps_ > 0) continue;
+    return Contradiction(
+        absl::StrFormat("the snapshot at version %d has another digest of fragment %d", record.version(), f));
   }
   return absl::OkStatus();
+}
+
+absl::Status JournalReplay::CrossGap(int64_t round) {
+  const auto next = std::find_if(snapshots_.rbegin(), snapshots_.rend(), [round](const SnapshotContent& snapshot) {
+    return snapshot.record.version() <= round;
+  });
+  if (next == snapshots_.rend()) return Contradiction(absl::StrFormat("rounds before %d are missing", round));
+  ++gaps_;
+  return Adopt(*next);
 }
 
 absl::Status JournalReplay::TakeJournal(const std::string& path, uint64_t sequence) {
@@ -136,7 +147,8 @@ absl::Status JournalReplay::TakeDelta(const JournalGroup& group) {
   if (delta.settled != diloco::DigestOf(settled.settled().SerializeAsString())) {
     return Contradiction(name + "the settled list is not the commit record's");
   }
-  Fragment& state = fragments_.at(static_cast<size_t>(fragment));
+  if (commit.round() > version(fragment)) DILOCO_RETURN_IF_ERROR(CrossGap(commit.round()));
+  Fragment& state = fragments_[static_cast<size_t>(fragment)];
   if (commit.round() > state.version) return Contradiction(name + "a round before it is missing");
   if (commit.round() < state.version) {  // A new journal repeats what its snapshot does not hold.
     const auto seen = deltas_.find({fragment, commit.round()});
@@ -167,8 +179,10 @@ absl::Status JournalReplay::TakeDelta(const JournalGroup& group) {
   return absl::OkStatus();
 }
 
-absl::Status JournalReplay::NoteSettled(const v1::ContributionId& id) {
-  const bool first = settled_[{id.worker_id(), static_cast<int>(id.fragment())}].insert(id.round()).second;
+absl::Status JournalReplay::NoteSettled(const v1::SettledContribution& line, int64_t by_round) {
+  const v1::ContributionId& id = line.id();
+  auto& of_worker = settled_[{id.worker_id(), static_cast<int>(id.fragment())}];
+  const bool first = of_worker.try_emplace(id.round(), Settled{line.settlement(), by_round}).second;
   return first ? absl::OkStatus()
                : Contradiction(absl::StrFormat("contribution (%s, %d, %d) is settled twice", id.worker_id(),
                                                id.fragment(), id.round()));
@@ -179,7 +193,7 @@ absl::Status JournalReplay::Settle(const v1::SettledList& list, const v1::Global
   for (const v1::SettledContribution& line : list.settled()) {
     const v1::ContributionId& id = line.id();
     const std::string name = absl::StrFormat("contribution (%s, %d, %d): ", id.worker_id(), id.fragment(), id.round());
-    DILOCO_RETURN_IF_ERROR(NoteSettled(id));
+    DILOCO_RETURN_IF_ERROR(NoteSettled(line, commit.round()));
     if (id.fragment() != commit.fragment() || id.round() > commit.round()) {
       return Contradiction(absl::StrCat(name, "settled by round ", commit.round()));
     }
@@ -204,7 +218,9 @@ absl::Status JournalReplay::Settle(const v1::SettledList& list, const v1::Global
 absl::Status JournalReplay::TakeEnd(const v1::EndRecord& end) {
   if (ended_) return absl::OkStatus();  // A new journal repeats it.
   ended_ = true;
-  for (const v1::SettledContribution& line : end.settled()) DILOCO_RETURN_IF_ERROR(NoteSettled(line.id()));
+  for (const v1::SettledContribution& line : end.settled()) {
+    DILOCO_RETURN_IF_ERROR(NoteSettled(line, end.rounds()));
+  }
   for (int f = 0; f < fragments(); ++f) {
     if (version(f) != end.rounds() || end.consensus_digests_size() != fragments() ||
         DigestOf(f, end.rounds()) != DigestFrom(end.consensus_digests(f))) {

@@ -32,10 +32,17 @@ class JournalReplay {
   int64_t version(int fragment) const { return fragments_[static_cast<size_t>(fragment)].version; }
   int fragments() const { return static_cast<int>(fragments_.size()); }
   bool HasCommit(int fragment, int64_t round) const { return deltas_.contains({fragment, round}); }
-  // The members whose own contribution of the round its global delta merged; late ones are another round's.
+  // The workers whose contribution of the round its own global delta merged; late ones are another round's.
   std::set<std::string> Merged(int fragment, int64_t round) const;
+  // What became of a contribution, and the round whose global delta says so; the end record's: rounds of the run.
+  struct Settled {
+    v1::Settlement settlement = v1::SETTLEMENT_UNSPECIFIED;
+    int64_t by_round = 0;
+  };
+  // Of one worker and fragment, by round.
+  std::map<int64_t, Settled> SettledOf(const std::string& worker, int fragment) const;
   bool ended() const { return ended_; }
-  // Snapshots that a journal did not lead to, because retention was faster than the copy of the folder.
+  // Times that journals were missing and a snapshot led on, because retention was faster than the copy of the folder.
   int gaps() const { return gaps_; }
   int64_t contributions_merged() const { return merged_; }
   int64_t contributions_merged_late() const { return merged_late_; }
@@ -53,18 +60,22 @@ class JournalReplay {
     std::set<std::string> merged;
   };
 
-  absl::Status TakeSnapshot(const SnapshotContent& content);
+  absl::Status Adopt(const SnapshotContent& snapshot);
+  absl::Status Compare(const v1::SnapshotRecord& record) const;
+  // Goes on from the newest snapshot that leads to the round.
+  absl::Status CrossGap(int64_t round);
   absl::Status TakeJournal(const std::string& path, uint64_t sequence);
   absl::Status TakeDelta(const JournalGroup& group);
-  absl::Status NoteSettled(const v1::ContributionId& id);
+  absl::Status NoteSettled(const v1::SettledContribution& line, int64_t by_round);
   absl::Status Settle(const v1::SettledList& list, const v1::GlobalDeltaCommit& commit, Delta* delta);
   absl::Status TakeEnd(const v1::EndRecord& end);
   void Note(int fragment);
 
+  std::vector<SnapshotContent> snapshots_;  // While reading.
   std::vector<Fragment> fragments_;
   std::map<std::pair<int, int64_t>, Digest> digests_;
   std::map<std::pair<int, int64_t>, Delta> deltas_;
-  std::map<std::pair<std::string, int>, std::set<int64_t>> settled_;
+  std::map<std::pair<std::string, int>, std::map<int64_t, Settled>> settled_;
   bool ended_ = false;
   int gaps_ = 0;
   int64_t merged_ = 0;

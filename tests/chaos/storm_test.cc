@@ -1,0 +1,237 @@
+// A storm: workers are killed and stopped at random, all the time; and yet nearly every round holds the work of
+// everybody who was left alone in it, and the coordinator does not grow.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <queue>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+
+#include "tests/chaos/cluster.h"
+#include "tests/chaos/coordinator_log.h"
+#include "tests/chaos/is_ok.h"
+#include "tests/chaos/seed.h"
+#include "tests/support/process_facts.h"
+
+namespace diloco::testing {
+namespace {
+
+constexpr absl::Duration kFaultEvery = absl::Seconds(2);
+constexpr absl::Duration kStopped = absl::Seconds(10);
+constexpr absl::Duration kDead = absl::Seconds(5);
+constexpr absl::Duration kStepTime = absl::Milliseconds(100);
+
+std::string Config(int workers, int inner_steps) {
+  return absl::StrFormat(
+      "run: {id: storm, workers: %d, rounds: 1000000}\n"
+      "method: eager\n"
+      "inner_steps: %d\n"
+      "fragments: {count: 2}\n"
+      "rounds: {quorum: %d, heartbeat_interval: 500ms, lease: 8s, grace_window: 6s, snapshot_every: 10}\n",
+      workers, inner_steps, workers / 2);
+}
+
+struct Sample {
+  absl::Time at;
+  ProcessFacts facts;
+};
+
+class Storm {
+ public:
+  Storm(int workers, int inner_steps, absl::Duration duration)
+      : duration_(duration),
+        cluster_({.config_yaml = Config(workers, inner_steps),
+                  .workers = workers,
+                  .elements = 50000,
+                  .step_time = kStepTime}),
+        disturbed_(static_cast<size_t>(workers)) {}
+
+  void Run() {
+    ASSERT_TRUE(IsOk(cluster_.Start()));
+    ASSERT_TRUE(IsOk(cluster_.AwaitRounds(2)));
+    began_ = absl::Now();
+    absl::Time next_fault = began_;
+    while (absl::Now() < began_ + duration_) {
+      if (absl::Now() >= next_fault) {
+        next_fault += kFaultEvery;
+        Disturb();
+      }
+      Recover(absl::Now());
+      Sample(absl::Now());
+      absl::SleepFor(absl::Milliseconds(100));
+    }
+    ended_ = absl::Now();
+    Recover(absl::InfiniteFuture());
+    const int64_t committed = cluster_.RoundsCommitted();
+    ASSERT_TRUE(IsOk(cluster_.Await([&] { return EveryoneIsBack(committed); }, 5 * kPatience)));
+    ASSERT_TRUE(IsOk(cluster_.CheckNothingLost()));
+  }
+
+  // The share of the storm's rounds that merged, in time, every worker that was left alone while they were open.
+  double WholeRounds();
+  // The last minute's mean over the first minute's.
+  double Growth(int64_t ProcessFacts::*fact) const {
+    const absl::Duration window = std::min(absl::Minutes(1), duration_ / 3);
+    return Mean(ended_ - window, ended_, fact) / Mean(began_, began_ + window, fact);
+  }
+  void PrintFacts() const {
+    const ProcessFacts& first = samples_.front().facts;
+    const ProcessFacts& last = samples_.back().facts;
+    std::cout << "  coordinator: " << first.resident_bytes / 1024 << " -> " << last.resident_bytes / 1024 << " KiB, "
+              << first.open_files << " -> " << last.open_files << " files, " << first.threads << " -> " << last.threads
+              << " threads\n";
+  }
+
+ private:
+  struct Interval {
+    absl::Time from;
+    absl::Time until = absl::InfiniteFuture();
+  };
+  struct Recovery {
+    absl::Time due;
+    int worker = 0;
+    bool killed = false;
+  };
+
+  void Disturb() {
+    std::vector<int> calm;
+    for (int worker = 0; worker < cluster_.workers(); ++worker) {
+      const auto& intervals = disturbed_[static_cast<size_t>(worker)];
+      if (intervals.empty() || intervals.back().until < absl::InfiniteFuture()) calm.push_back(worker);
+    }
+    const int worker = calm[static_cast<size_t>(seed_.Below(static_cast<int>(calm.size())))];
+    const bool kill = seed_.Below(2) == 0;
+    disturbed_[static_cast<size_t>(worker)].push_back({.from = absl::Now()});
+    if (kill) {
+      cluster_.KillWorker(worker);
+    } else {
+      cluster_.worker(worker).Signal(SIGSTOP);
+    }
+    kills_ += kill ? 1 : 0;
+    stops_ += kill ? 0 : 1;
+    recoveries_.push_back({.due = absl::Now() + (kill ? kDead : kStopped), .worker = worker, .killed = kill});
+  }
+
+  void Recover(absl::Time now) {
+    std::erase_if(recoveries_, [&](const Recovery& recovery) {
+      if (recovery.due > now) return false;
+      if (recovery.killed) {
+        cluster_.StartWorker(recovery.worker);
+      } else {
+        cluster_.worker(recovery.worker).Signal(SIGCONT);
+      }
+      disturbed_[static_cast<size_t>(recovery.worker)].back().until = absl::Now();
+      return true;
+    });
+  }
+
+  void Sample(absl::Time now) {
+    if (!samples_.empty() && now < samples_.back().at + absl::Seconds(1)) return;
+    const absl::StatusOr<ProcessFacts> facts = ReadProcessFacts(cluster_.coordinator().process().pid());
+    ASSERT_TRUE(IsOk(facts.status()));
+    samples_.push_back({now, *facts});
+  }
+
+  double Mean(absl::Time from, absl::Time until, int64_t ProcessFacts::*fact) const {
+    double sum = 0;
+    double count = 0;
+    for (const auto& [at, facts] : samples_) {
+      if (at < from || at > until) continue;
+      sum += static_cast<double>(facts.*fact);
+      count += 1;
+    }
+    return sum / count;
+  }
+
+  // A round after `committed` holds everybody.
+  bool EveryoneIsBack(int64_t committed) {
+    const absl::StatusOr<JournalReplay> replay = cluster_.Replay();
+    if (!replay.ok()) return false;
+    for (int64_t round = committed; round < replay->version(0); ++round) {
+      if (static_cast<int>(replay->Merged(0, round).size()) == cluster_.workers()) return true;
+    }
+    return false;
+  }
+
+  const absl::Duration duration_;
+  Seed seed_;
+  Cluster cluster_;
+  std::vector<std::vector<Interval>> disturbed_;  // By worker.
+  std::vector<Recovery> recoveries_;
+  std::vector<struct Sample> samples_;
+  absl::Time began_;
+  absl::Time ended_;
+  int kills_ = 0;
+  int stops_ = 0;
+};
+
+double Storm::WholeRounds() {
+  std::map<int64_t, Interval> rounds;  // Over all fragments.
+  for (const LoggedRound& logged : CommittedRounds(cluster_.coordinator().Log())) {
+    const auto [at, added] = rounds.try_emplace(logged.round, Interval{logged.opened, logged.closed});
+    at->second = {std::min(at->second.from, logged.opened),
+                  std::max(added ? logged.closed : at->second.until, logged.closed)};
+  }
+  const absl::StatusOr<JournalReplay> replay = cluster_.Replay();
+  if (!replay.ok()) return 0;
+  int seen = 0;
+  int whole = 0;
+  int64_t calm_workers = 0;
+  absl::Duration open;
+  for (const auto& [round, interval] : rounds) {
+    if (interval.from < began_ || interval.until > ended_) continue;
+    ++seen;
+    open += interval.until - interval.from;
+    bool all = true;
+    for (int worker = 0; worker < cluster_.workers(); ++worker) {
+      const auto& intervals = disturbed_[static_cast<size_t>(worker)];
+      const bool calm = std::none_of(intervals.begin(), intervals.end(), [&](const Interval& disturbance) {
+        return disturbance.from < interval.until && disturbance.until > interval.from;
+      });
+      if (!calm) continue;
+      ++calm_workers;
+      for (int f = 0; f < replay->fragments(); ++f) {
+        if (replay->Merged(f, round).contains(Cluster::IdOf(worker))) continue;
+        all = false;
+        std::cout << "  round " << round << ", fragment " << f << " without " << Cluster::IdOf(worker) << '\n';
+      }
+    }
+    whole += all ? 1 : 0;
+  }
+  std::cout << "  " << kills_ << " kills, " << stops_ << " stops; " << seen << " rounds, " << whole
+            << " with everybody who was left alone; a round was open for "
+            << absl::FormatDuration(open / std::max(seen, 1)) << " and had "
+            << static_cast<double>(calm_workers) / std::max(seen, 1) << " such workers on average\n";
+  return seen == 0 ? 0 : static_cast<double>(whole) / seen;
+}
+
+TEST(StormTest, NothingIsWrongInAnyDigest) {
+  Storm storm(8, 10, absl::Seconds(30));
+  ASSERT_NO_FATAL_FAILURE(storm.Run());
+  storm.WholeRounds();
+  storm.PrintFacts();
+}
+
+TEST(StormTest, RoundsHoldEverybodyWhoWasLeftAloneFull) {
+  Storm storm(32, 30, absl::Minutes(10));  // Rounds of three seconds, and what closing them takes.
+  ASSERT_NO_FATAL_FAILURE(storm.Run());
+  EXPECT_GE(storm.WholeRounds(), 0.97);
+  storm.PrintFacts();
+  for (const auto& [name, fact] :
+       {std::pair("memory", &ProcessFacts::resident_bytes), std::pair("open files", &ProcessFacts::open_files),
+        std::pair("threads", &ProcessFacts::threads)}) {
+    const double growth = storm.Growth(fact);
+    std::cout << "  " << name << ", last minute over first: " << growth << '\n';
+    EXPECT_NEAR(growth, 1, 0.1) << name;
+  }
+}
+
+}  // namespace
+}  // namespace diloco::testing
