@@ -13,6 +13,7 @@ struct ProcessFacts {
   int64_t resident_bytes = 0;
   int64_t open_files = 0;
   int64_t threads = 0;
+  double cpu_seconds = 0;  // User and system.
 };
 
 // Errors: kNotFound when there is no such process.
