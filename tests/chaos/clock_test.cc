@@ -32,7 +32,7 @@ TEST(ClockTest, StepsOfAnHourChangeNothing) {
   Cluster cluster({.config_yaml = kConfig,
                    .workers = 3,
                    .step_time = absl::Milliseconds(30),
-                   .coordinator_environment = ShiftedRealtime(shift_of_coordinator),
+                   .coordinator = {.environment = ShiftedRealtime(shift_of_coordinator)},
                    .worker_environment = ShiftedRealtime(shift_of_workers)});
   ASSERT_TRUE(IsOk(cluster.Start()));
   const auto step_at = [&cluster](int64_t round, const std::string& file, absl::Duration shift) {
@@ -62,6 +62,26 @@ TEST(ClockTest, StepsOfAnHourChangeNothing) {
       EXPECT_EQ(line.value("reconnects", 0), 0) << line;
     }
   }
+}
+
+// A machine that was suspended: the coordinator's own standstill is nobody's silence.
+TEST(ClockTest, ACoordinatorThatStoodStillLosesNobody) {
+  Cluster cluster({.config_yaml = "run: {id: standstill, workers: 3, rounds: 24}\n"
+                                  "method: eager\n"
+                                  "inner_steps: 5\n"
+                                  "rounds: {quorum: 2, heartbeat_interval: 200ms, lease: 6s, grace_window: 60s}\n",
+                   .workers = 3,
+                   .step_time = absl::Milliseconds(30)});
+  ASSERT_TRUE(IsOk(cluster.Start()));
+  ASSERT_TRUE(IsOk(cluster.AwaitRounds(3)));
+  cluster.coordinator().process().Signal(SIGSTOP);
+  EXPECT_FALSE(cluster.worker(0).Wait(absl::Seconds(9)).ok()) << "longer than the lease";
+  cluster.coordinator().process().Signal(SIGCONT);
+  ASSERT_TRUE(IsOk(cluster.AwaitEnd(2 * kPatience)));
+  ASSERT_TRUE(IsOk(cluster.CheckEndedWell()));
+  EXPECT_EQ(LinesOf(cluster.coordinator().Log(), "paused").size(), 1u);
+  EXPECT_TRUE(LinesOf(cluster.coordinator().Log(), "worker_lost").empty()) << cluster.coordinator().Log();
+  EXPECT_EQ(cluster.Replay()->contributions_merged(), 24 * cluster.Replay()->fragments() * 3);
 }
 
 }  // namespace

@@ -20,8 +20,7 @@ using nlohmann::json;
 
 Cluster::Cluster(ClusterOptions options)
     : options_(std::move(options)),
-      coordinator_(folder_.path(), options_.config_yaml,
-                   {.arguments = options_.coordinator_arguments, .environment = options_.coordinator_environment}),
+      coordinator_(folder_.path(), options_.config_yaml, options_.coordinator),
       copy_(coordinator_.data_folder(), folder_.File("copy")),
       workers_(static_cast<size_t>(options_.workers)) {}
 
@@ -43,16 +42,29 @@ absl::Status Cluster::Start() {
 
 void Cluster::StartWorker(int worker) { StartWorkerThrough(worker, coordinator_.address()); }
 
-void Cluster::StartWorkerThrough(int worker, const std::string& address) {
+void Cluster::StartWorkerThrough(int worker, const std::string& address, const std::vector<std::string>& launcher) {
   const std::string id = IdOf(worker);
   Worker& entry = workers_.at(static_cast<size_t>(worker));
   const std::string trace = folder_.File(absl::StrFormat("%s.%d.jsonl", id, entry.started++));
+  const std::vector<std::string> program = {DILOCO_SYNTHETIC_WORKER,
+                                            "--coordinator",
+                                            address,
+                                            "--id",
+                                            id,
+                                            "--worker",
+                                            absl::StrCat(worker),
+                                            "--elements",
+                                            absl::StrCat(options_.elements),
+                                            "--tensors",
+                                            absl::StrCat(options_.tensors),
+                                            "--step-ms",
+                                            absl::StrCat(absl::ToInt64Milliseconds(options_.step_time)),
+                                            "--trace",
+                                            trace};
+  std::vector<std::string> arguments = launcher;
+  arguments.insert(arguments.end(), program.begin(), program.end());
   absl::StatusOr<Process> process = Process::Start(
-      {.arguments = {DILOCO_SYNTHETIC_WORKER, "--coordinator", address, "--id", id, "--worker", std::to_string(worker),
-                     "--elements", std::to_string(options_.elements), "--tensors", std::to_string(options_.tensors),
-                     "--step-ms", std::to_string(absl::ToInt64Milliseconds(options_.step_time)), "--trace", trace},
-       .output_path = folder_.File(id + ".log"),
-       .environment = options_.worker_environment});
+      {.arguments = arguments, .output_path = folder_.File(id + ".log"), .environment = options_.worker_environment});
   DILOCO_CHECK(process.ok());
   entry.process = *std::move(process);
 }
@@ -90,6 +102,19 @@ absl::Status Cluster::AwaitEnd(absl::Duration deadline) {
     }
   }
   return absl::OkStatus();
+}
+
+int64_t Cluster::RoundOfEverybody(int64_t round) {
+  const absl::StatusOr<JournalReplay> replay = Replay();
+  if (!replay.ok()) return -1;
+  for (; round < replay->version(0); ++round) {
+    if (static_cast<int>(replay->Merged(0, round).size()) == options_.workers) return round;
+  }
+  return -1;
+}
+
+absl::Status Cluster::AwaitEverybody(int64_t round, absl::Duration deadline) {
+  return Await([&] { return RoundOfEverybody(round) >= 0; }, deadline);
 }
 
 std::vector<json> Cluster::TraceOf(int worker) const {

@@ -28,8 +28,7 @@ struct ClusterOptions {
   int64_t elements = 20000;
   int tensors = 6;
   absl::Duration step_time = absl::Milliseconds(10);
-  std::vector<std::string> coordinator_arguments;
-  std::vector<std::string> coordinator_environment;
+  CoordinatorProcess::Options coordinator;
   std::vector<std::string> worker_environment;
 };
 
@@ -44,9 +43,10 @@ class Cluster {
   // The coordinator, and every worker.
   absl::Status Start();
   absl::Status StartCoordinator() { return coordinator_.Start(); }
-  // A new process, which reaches the coordinator directly or through `address`.
+  // A new process, which reaches the coordinator directly or through `address`, with `launcher` before its command
+  // line.
   void StartWorker(int worker);
-  void StartWorkerThrough(int worker, const std::string& address);
+  void StartWorkerThrough(int worker, const std::string& address, const std::vector<std::string>& launcher = {});
   // kill -9.
   void KillWorker(int worker);
   Process& worker(int worker) { return *workers_.at(static_cast<size_t>(worker)).process; }
@@ -62,6 +62,11 @@ class Cluster {
   absl::Status AwaitRounds(int64_t rounds, absl::Duration deadline = kPatience) const;
   // Every worker ends by itself, with 0. Errors: what did not, with its log.
   absl::Status AwaitEnd(absl::Duration deadline = kPatience);
+
+  // The first round from `round` on whose global delta, of fragment 0, merged all workers; -1: none yet.
+  int64_t RoundOfEverybody(int64_t round);
+  // Waits for such a round. Errors: kDeadlineExceeded.
+  absl::Status AwaitEverybody(int64_t round, absl::Duration deadline = 2 * kPatience);
 
   // What a worker's processes traced, oldest first; each line has its process's number as "process".
   std::vector<nlohmann::json> TraceOf(int worker) const;

@@ -64,10 +64,10 @@ void KillAtRandomMoments(int kills) {
   int runs = 0;
   while (done < kills) {
     ++runs;
-    Cluster cluster({.config_yaml = Config(kRounds, 4),
-                     .workers = kWorkers,
-                     .coordinator_arguments = {"--log-level", "debug"},
-                     .coordinator_environment = SlowSyncs(absl::Milliseconds(10))});
+    Cluster cluster(
+        {.config_yaml = Config(kRounds, 4),
+         .workers = kWorkers,
+         .coordinator = {.arguments = {"--log-level", "debug"}, .environment = SlowSyncs(absl::Milliseconds(10))}});
     ASSERT_TRUE(IsOk(cluster.Start()));
     uint64_t log_offset = 0;
     while (done < kills) {
@@ -138,11 +138,11 @@ TEST_P(CoordinatorKillInStateTest, LosesNothing) {
   Moments moments;
   const Trigger trigger = TriggerOf(GetParam());
   for (int run = 0; run < kMaxRuns && moments.of(GetParam()) == 0; ++run) {
-    Cluster cluster({.config_yaml = Config(kRounds, kSnapshotEvery),
-                     .workers = kWorkers,
-                     .elements = GetParam() == CrashState::kMerging ? 2'000'000 : 20'000,
-                     .coordinator_arguments = {"--log-level", "debug"},
-                     .coordinator_environment = SlowSyncs(absl::Milliseconds(40))});
+    Cluster cluster(
+        {.config_yaml = Config(kRounds, kSnapshotEvery),
+         .workers = kWorkers,
+         .elements = GetParam() == CrashState::kMerging ? 2'000'000 : 20'000,
+         .coordinator = {.arguments = {"--log-level", "debug"}, .environment = SlowSyncs(absl::Milliseconds(40))}});
     ASSERT_TRUE(IsOk(cluster.StartCoordinator()));
     const int at_first = GetParam() == CrashState::kWaiting ? kWorkers - 1 : kWorkers;
     for (int worker = 0; worker < at_first; ++worker) cluster.StartWorker(worker);

@@ -70,6 +70,11 @@ std::map<int64_t, JournalReplay::Settled> JournalReplay::SettledOf(const std::st
   return found == settled_.end() ? std::map<int64_t, Settled>() : found->second;
 }
 
+std::set<std::string> JournalReplay::AtWork(int fragment, int64_t round) const {
+  const auto found = deltas_.find({fragment, round});
+  return found == deltas_.end() ? std::set<std::string>() : found->second.at_work;
+}
+
 void JournalReplay::Note(int fragment) {
   const Fragment& state = fragments_[static_cast<size_t>(fragment)];
   DigestBuilder builder;
@@ -182,7 +187,8 @@ absl::Status JournalReplay::TakeDelta(const JournalGroup& group) {
 absl::Status JournalReplay::NoteSettled(const v1::SettledContribution& line, int64_t by_round) {
   const v1::ContributionId& id = line.id();
   auto& of_worker = settled_[{id.worker_id(), static_cast<int>(id.fragment())}];
-  const bool first = of_worker.try_emplace(id.round(), Settled{line.settlement(), by_round}).second;
+  const bool first =
+      of_worker.try_emplace(id.round(), Settled{line.settlement(), by_round, DigestFrom(line.digest())}).second;
   return first ? absl::OkStatus()
                : Contradiction(absl::StrFormat("contribution (%s, %d, %d) is settled twice", id.worker_id(),
                                                id.fragment(), id.round()));
@@ -205,6 +211,7 @@ absl::Status JournalReplay::Settle(const v1::SettledList& list, const v1::Global
       continue;
     }
     ++merged;
+    delta->at_work.insert(id.worker_id());
     if (id.round() == commit.round()) {
       ++merged_;
       delta->merged.insert(id.worker_id());

@@ -34,10 +34,13 @@ class JournalReplay {
   bool HasCommit(int fragment, int64_t round) const { return deltas_.contains({fragment, round}); }
   // The workers whose contribution of the round its own global delta merged; late ones are another round's.
   std::set<std::string> Merged(int fragment, int64_t round) const;
+  // The workers with any contribution in that global delta, late ones too.
+  std::set<std::string> AtWork(int fragment, int64_t round) const;
   // What became of a contribution, and the round whose global delta says so; the end record's: rounds of the run.
   struct Settled {
     v1::Settlement settlement = v1::SETTLEMENT_UNSPECIFIED;
     int64_t by_round = 0;
+    Digest digest;
   };
   // Of one worker and fragment, by round.
   std::map<int64_t, Settled> SettledOf(const std::string& worker, int fragment) const;
@@ -58,6 +61,7 @@ class JournalReplay {
     Digest payload;
     Digest settled;
     std::set<std::string> merged;
+    std::set<std::string> at_work;
   };
 
   absl::Status Adopt(const SnapshotContent& snapshot);

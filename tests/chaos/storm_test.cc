@@ -34,7 +34,7 @@ std::string Config(int workers, int inner_steps) {
       "method: eager\n"
       "inner_steps: %d\n"
       "fragments: {count: 2}\n"
-      "rounds: {quorum: %d, heartbeat_interval: 500ms, lease: 8s, grace_window: 6s, snapshot_every: 10}\n",
+      "rounds: {quorum: %d, heartbeat_interval: 500ms, lease: 5s, grace_window: 10s, snapshot_every: 10}\n",
       workers, inner_steps, workers / 2);
 }
 
@@ -70,11 +70,12 @@ class Storm {
     ended_ = absl::Now();
     Recover(absl::InfiniteFuture());
     const int64_t committed = cluster_.RoundsCommitted();
-    ASSERT_TRUE(IsOk(cluster_.Await([&] { return EveryoneIsBack(committed); }, 5 * kPatience)));
+    ASSERT_TRUE(IsOk(cluster_.AwaitEverybody(committed, 5 * kPatience)));
     ASSERT_TRUE(IsOk(cluster_.CheckNothingLost()));
   }
 
-  // The share of the storm's rounds that merged, in time, every worker that was left alone while they were open.
+  // The share of the storm's rounds whose global deltas merged work of every worker that was neither killed nor stopped
+  // between their opening and their close: for that round, or late for the one before.
   double WholeRounds();
   // The last minute's mean over the first minute's.
   double Growth(int64_t ProcessFacts::*fact) const {
@@ -99,6 +100,10 @@ class Storm {
     int worker = 0;
     bool killed = false;
   };
+
+  // Those that opened and closed during the storm.
+  std::map<int64_t, Interval> Rounds();
+  bool WasCalm(int worker, const Interval& interval) const;
 
   void Disturb() {
     std::vector<int> calm;
@@ -150,16 +155,6 @@ class Storm {
     return sum / count;
   }
 
-  // A round after `committed` holds everybody.
-  bool EveryoneIsBack(int64_t committed) {
-    const absl::StatusOr<JournalReplay> replay = cluster_.Replay();
-    if (!replay.ok()) return false;
-    for (int64_t round = committed; round < replay->version(0); ++round) {
-      if (static_cast<int>(replay->Merged(0, round).size()) == cluster_.workers()) return true;
-    }
-    return false;
-  }
-
   const absl::Duration duration_;
   Seed seed_;
   Cluster cluster_;
@@ -172,44 +167,55 @@ class Storm {
   int stops_ = 0;
 };
 
-double Storm::WholeRounds() {
+std::map<int64_t, Storm::Interval> Storm::Rounds() {
   std::map<int64_t, Interval> rounds;  // Over all fragments.
   for (const LoggedRound& logged : CommittedRounds(cluster_.coordinator().Log())) {
-    const auto [at, added] = rounds.try_emplace(logged.round, Interval{logged.opened, logged.closed});
-    at->second = {std::min(at->second.from, logged.opened),
-                  std::max(added ? logged.closed : at->second.until, logged.closed)};
+    Interval& interval = rounds.try_emplace(logged.round, Interval{logged.opened, logged.closed}).first->second;
+    interval = {std::min(interval.from, logged.opened), std::max(interval.until, logged.closed)};
   }
+  std::erase_if(rounds, [&](const auto& round) { return round.second.from < began_ || round.second.until > ended_; });
+  return rounds;
+}
+
+bool Storm::WasCalm(int worker, const Interval& interval) const {
+  const auto& intervals = disturbed_[static_cast<size_t>(worker)];
+  return std::none_of(intervals.begin(), intervals.end(), [&](const Interval& disturbance) {
+    return disturbance.from < interval.until && disturbance.until > interval.from;
+  });
+}
+
+double Storm::WholeRounds() {
   const absl::StatusOr<JournalReplay> replay = cluster_.Replay();
   if (!replay.ok()) return 0;
-  int seen = 0;
+  const std::map<int64_t, Interval> rounds = Rounds();
   int whole = 0;
-  int64_t calm_workers = 0;
+  int whole_in_time = 0;
+  int calm_workers = 0;
   absl::Duration open;
   for (const auto& [round, interval] : rounds) {
-    if (interval.from < began_ || interval.until > ended_) continue;
-    ++seen;
     open += interval.until - interval.from;
     bool all = true;
+    bool all_in_time = true;
     for (int worker = 0; worker < cluster_.workers(); ++worker) {
-      const auto& intervals = disturbed_[static_cast<size_t>(worker)];
-      const bool calm = std::none_of(intervals.begin(), intervals.end(), [&](const Interval& disturbance) {
-        return disturbance.from < interval.until && disturbance.until > interval.from;
-      });
-      if (!calm) continue;
+      if (!WasCalm(worker, interval)) continue;
       ++calm_workers;
       for (int f = 0; f < replay->fragments(); ++f) {
-        if (replay->Merged(f, round).contains(Cluster::IdOf(worker))) continue;
+        const std::string id = Cluster::IdOf(worker);
+        all_in_time = all_in_time && replay->Merged(f, round).contains(id);
+        if (replay->AtWork(f, round).contains(id)) continue;
         all = false;
-        std::cout << "  round " << round << ", fragment " << f << " without " << Cluster::IdOf(worker) << '\n';
+        std::cout << "  round " << round << ", fragment " << f << " without " << id << '\n';
       }
     }
     whole += all ? 1 : 0;
+    whole_in_time += all_in_time ? 1 : 0;
   }
-  std::cout << "  " << kills_ << " kills, " << stops_ << " stops; " << seen << " rounds, " << whole
-            << " with everybody who was left alone; a round was open for "
-            << absl::FormatDuration(open / std::max(seen, 1)) << " and had "
-            << static_cast<double>(calm_workers) / std::max(seen, 1) << " such workers on average\n";
-  return seen == 0 ? 0 : static_cast<double>(whole) / seen;
+  const double count = std::max(1.0, static_cast<double>(rounds.size()));
+  std::cout << "  " << kills_ << " kills, " << stops_ << " stops; " << rounds.size() << " rounds, " << whole
+            << " with work of everybody who was left alone, " << whole_in_time
+            << " with all of it in time; a round was open for " << absl::FormatDuration(open / count) << " and had "
+            << calm_workers / count << " such workers on average\n";
+  return whole / count;
 }
 
 TEST(StormTest, NothingIsWrongInAnyDigest) {

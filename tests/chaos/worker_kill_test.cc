@@ -3,17 +3,27 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iostream>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 
+#include "common/base/crc32c.h"
+#include "common/config/run_config.h"
+#include "common/layout/layout_proto.h"
+#include "common/rpc/channel.h"
+#include "coordinator/store/recovery.h"
+#include "coordinator/store/snapshot_file.h"
+#include "diloco/v1/worker.grpc.pb.h"
 #include "tests/chaos/cluster.h"
 #include "tests/chaos/coordinator_log.h"
 #include "tests/chaos/is_ok.h"
 #include "tests/chaos/seed.h"
+#include "tests/common/codec/naive_codec.h"
 
 namespace diloco::testing {
 namespace {
@@ -38,7 +48,7 @@ class VictimTest : public ::testing::Test {
     cluster_ = std::make_unique<Cluster>(ClusterOptions{.config_yaml = Config(lease),
                                                         .workers = kWorkers,
                                                         .step_time = absl::Milliseconds(30),
-                                                        .coordinator_arguments = {"--log-level", "debug"}});
+                                                        .coordinator = {.arguments = {"--log-level", "debug"}}});
     ASSERT_TRUE(IsOk(cluster_->Start()));
     ASSERT_TRUE(IsOk(cluster_->AwaitRounds(3)));
   }
@@ -131,6 +141,71 @@ TEST_F(VictimTest, AWorkerThatStoodStillForThreeRoundsIsRefusedOnceAtMost) {
   }
   EXPECT_TRUE(cluster_->worker(kVictim).running());
   EXPECT_EQ(FirstBoundary(1), -1) << "it is still the same process";
+  EXPECT_TRUE(IsOk(cluster_->CheckNothingLost()));
+}
+
+// A whole contribution of fragment 0 as an older process of the victim would have sent it.
+v1::UploadRequest OldBytes(const std::string& data_folder, uint64_t incarnation, int64_t round) {
+  const uint64_t newest = *ListFolder(PosixFileSystem(), data_folder)->snapshots.rbegin();
+  const v1::RunRecord run =
+      ReadSnapshotFile(PosixFileSystem(), SnapshotPath(data_folder, newest), newest)->record.run();
+  const RunConfig config = *ParseRunConfig(run.config_yaml(), "snapshot");
+  const Layout layout = *Layout::Cut(TensorSpecsFromProto(run.tensors()), config.fragments.cut);
+  const std::vector<float> values(static_cast<size_t>(layout.fragments()[0].count), 0.5f);
+  v1::UploadRequest request;
+  request.set_run_id(run.run_id());
+  request.set_worker_id(Cluster::IdOf(kVictim));
+  request.set_incarnation(incarnation);
+  request.set_round(round);
+  *request.mutable_layout_digest() = run.layout_digest();
+  request.set_codec(config.wire.uplink);
+  request.set_element_count(values.size());
+  request.set_payload(NaiveEncode(config.wire.uplink, values));
+  request.set_contribution_bytes(request.payload().size());
+  request.set_chunk_bytes(static_cast<uint32_t>(request.payload().size()));
+  request.mutable_contribution_digest()->set_value(DigestOf(request.payload()).Bytes());
+  request.set_weight(1);
+  request.set_crc32c(ComputeCrc32c(request.payload()).value);
+  return request;
+}
+
+TEST_F(VictimTest, BytesOfAnOlderProcessAreRefusedAfterBothSidesCameBack) {
+  ASSERT_NO_FATAL_FAILURE(Start(absl::Minutes(10)));
+  const auto incarnation = [&]() -> uint64_t {
+    const absl::StatusOr<nlohmann::json> list = cluster_->coordinator().Ctl({"worker", "list"});
+    if (!list.ok()) return 0;
+    for (const nlohmann::json& worker : list->at("workers")) {
+      if (worker.at("worker_id") == Cluster::IdOf(kVictim))
+        return std::stoull(worker.at("incarnation").get<std::string>());
+    }
+    return 0;
+  };
+  const uint64_t old_incarnation = incarnation();
+  ASSERT_NE(old_incarnation, 0u);
+  cluster_->KillWorker(kVictim);
+  cluster_->coordinator().Kill();
+  ASSERT_TRUE(IsOk(cluster_->StartCoordinator()));
+  cluster_->StartWorker(kVictim);
+  ASSERT_TRUE(IsOk(cluster_->Await([&] { return FirstBoundary(1) >= 0; })));
+  ASSERT_NE(incarnation(), old_incarnation);
+
+  const v1::UploadRequest old =
+      OldBytes(cluster_->coordinator().data_folder(), old_incarnation, cluster_->RoundsCommitted() + 1);
+  const auto stub = v1::WorkerService::NewStub(MakeChannel(cluster_->coordinator().address()));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoSeconds(kPatience));
+  const auto stream = stub->Upload(&context);
+  stream->Write(old);
+  v1::UploadResponse response;
+  EXPECT_FALSE(stream->Read(&response)) << response.DebugString();
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::ABORTED);
+
+  ASSERT_TRUE(IsOk(cluster_->AwaitRounds(old.round() + 2)));
+  const absl::StatusOr<JournalReplay> replay = cluster_->Replay();
+  ASSERT_TRUE(IsOk(replay.status()));
+  for (const auto& [round, settled] : replay->SettledOf(Cluster::IdOf(kVictim), 0)) {
+    EXPECT_NE(settled.digest.Bytes(), old.contribution_digest().value()) << "round " << round;
+  }
   EXPECT_TRUE(IsOk(cluster_->CheckNothingLost()));
 }
 

@@ -13,8 +13,8 @@ TEST(LoadTest, SixtyFourWorkers) {
   EXPECT_EQ(report->rounds_committed, options.rounds);
   EXPECT_EQ(report->merged, options.rounds * options.workers * options.fragments) << "everybody, in every round";
   EXPECT_EQ(report->reconnects, 0);
-  // A worker is two connections, and no thread of the coordinator is a worker's own.
-  EXPECT_LE(report->coordinator.open_files, 2 * options.workers + 64);
+  // A worker is two connections, and a snapshot while it joins; no thread of the coordinator is a worker's own.
+  EXPECT_LE(report->coordinator.open_files, 3 * options.workers + 64);
   EXPECT_LT(report->coordinator.threads, options.workers);
   // 4.125 bits a parameter for e3m0 up and 8.125 for int8 down, in blocks that are not always full.
   const double parameters = static_cast<double>(options.rounds * options.workers * options.elements);

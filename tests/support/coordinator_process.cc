@@ -20,7 +20,7 @@ CoordinatorProcess::CoordinatorProcess(std::string folder, const std::string& co
   WriteFile(folder_ + "/run.yaml", config_yaml);
 }
 
-std::string CoordinatorProcess::address() const { return absl::StrFormat("127.0.0.1:%d", port_); }
+std::string CoordinatorProcess::address() const { return absl::StrFormat("%s:%d", options_.host, port_); }
 
 absl::Status CoordinatorProcess::Start() {
   const std::string port_file = folder_ + "/ports.json";

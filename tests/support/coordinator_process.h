@@ -22,6 +22,7 @@ inline constexpr absl::Duration kPatience = absl::Seconds(60);
 class CoordinatorProcess {
  public:
   struct Options {
+    std::string host = "127.0.0.1";        // That it listens on.
     std::vector<std::string> arguments;    // On top of what names files and addresses.
     std::vector<std::string> environment;  // "NAME=value".
   };
