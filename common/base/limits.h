@@ -59,6 +59,8 @@ inline constexpr absl::Duration kLongestDiskRetry = absl::Seconds(15);
 // Deadline of each unary call, and of a stream that makes no progress.
 inline constexpr absl::Duration kCallDeadline = absl::Seconds(20);
 inline constexpr absl::Duration kStreamProgressDeadline = absl::Seconds(60);
+// From the signal to stop until a worker's checkpoint is written.
+inline constexpr absl::Duration kSuspendDeadline = absl::Minutes(10);
 // From the signal to stop until calls that are still open are cancelled.
 inline constexpr absl::Duration kDrainDeadline = absl::Seconds(10);
 

@@ -359,11 +359,13 @@ absl::StatusOr<std::vector<int64_t>> FragmentOffsets(const RunConfig& config, in
   return offsets;
 }
 
-Digest ConfigDigest(const RunConfig& config) {
+std::string CanonicalSettings(const RunConfig& config) {
   RunConfig copy = config;  // The walk is the one that reading uses, which needs somewhere to write.
   CanonicalWriter writer;
   internal::VisitRunConfig(writer, copy);
-  return DigestOf(writer.text());
+  return writer.text();
 }
+
+Digest ConfigDigest(const RunConfig& config) { return DigestOf(CanonicalSettings(config)); }
 
 }  // namespace diloco

@@ -185,6 +185,9 @@ absl::StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view
 // Errors, kInvalidArgument: a list of another length.
 absl::StatusOr<std::vector<int64_t>> FragmentOffsets(const RunConfig& config, int count);
 
+// Every setting, defaults filled in, as one `section.key=value` line each, in a fixed order.
+std::string CanonicalSettings(const RunConfig& config);
+
 // Digest of the configuration's meaning: defaults filled in, comments and order of keys without effect.
 Digest ConfigDigest(const RunConfig& config);
 

@@ -98,6 +98,10 @@ inline constexpr MetricName kUploadedBytes = {"diloco_uploaded_bytes_total", "Pa
 inline constexpr MetricName kDownloadedBytes = {"diloco_downloaded_bytes_total",
                                                 "Payload bytes of global deltas downloaded"};
 inline constexpr MetricName kConnected = {"diloco_connected", "1 while the session with the coordinator is open"};
+inline constexpr MetricName kWorkerCheckpoints = {
+    "diloco_worker_checkpoints_total", "Resumable checkpoints of this worker by outcome: written, or failed"};
+inline constexpr MetricName kWorkerCheckpointStep = {
+    "diloco_worker_checkpoint_step", "Inner step of the newest checkpoint that this process wrote; -1: none yet"};
 inline constexpr MetricName kReconnects = {"diloco_reconnects_total", "Sessions that had to be opened again"};
 
 }  // namespace diloco

@@ -29,7 +29,10 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry& registry)
       connected(OneGauge(registry, kConnected)),
       reconnects(OneCounter(registry, kReconnects)),
       evaluation_loss(OneGauge(registry, kEvaluationLoss)),
-      evaluation_version(OneGauge(registry, kEvaluationVersion)) {
+      evaluation_version(OneGauge(registry, kEvaluationVersion)),
+      checkpoints_written(CounterFamily(registry, kWorkerCheckpoints).Add({{"outcome", "written"}})),
+      checkpoints_failed(CounterFamily(registry, kWorkerCheckpoints).Add({{"outcome", "failed"}})),
+      checkpoint_step(OneGauge(registry, kWorkerCheckpointStep)) {
   RegisterBuildInfo(registry);
 }
 

@@ -35,6 +35,9 @@ struct WorkerMetrics {
   prometheus::Counter& reconnects;
   prometheus::Gauge& evaluation_loss;
   prometheus::Gauge& evaluation_version;
+  prometheus::Counter& checkpoints_written;
+  prometheus::Counter& checkpoints_failed;
+  prometheus::Gauge& checkpoint_step;
 };
 
 }  // namespace diloco

@@ -188,6 +188,7 @@ class Driver::Impl {
   // A sign of life. Errors: kNotFound: another run; kAborted: not a member under this incarnation.
   absl::Status HearMember(const std::string& run_id, const std::string& worker, uint64_t incarnation);
   absl::Status CheckLayout(const v1::JoinRequest& request);
+  absl::Status CheckResumePoint(const v1::JoinRequest& request) const;
   void LayOut(Layout layout, v1::RunRecord record);
   v1::MemberRecord MemberRecordOf(const std::string& worker, const MemberInfo& info) const;
   // What a directive says to everybody, and what it adds for one.

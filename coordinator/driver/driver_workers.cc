@@ -123,6 +123,24 @@ absl::Status Driver::Impl::CheckLayout(const v1::JoinRequest& request) {
   return absl::OkStatus();
 }
 
+absl::Status Driver::Impl::CheckResumePoint(const v1::JoinRequest& request) const {
+  if (!request.has_resumes()) {
+    return absl::OkStatus();
+  }
+  const auto& next_rounds = request.resumes().next_rounds();
+  if (next_rounds.size() != run_->layout->fragment_count()) {
+    return absl::InvalidArgumentError(absl::StrFormat("a resume point of %d fragments, the run has %d",
+                                                      next_rounds.size(), run_->layout->fragment_count()));
+  }
+  for (const int64_t round : next_rounds) {
+    if (round < 0 || round > options_.config.run.rounds) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("a resume point at round %d of a run of %d rounds", round, options_.config.run.rounds));
+    }
+  }
+  return absl::OkStatus();
+}
+
 void Driver::Impl::Join(const v1::JoinRequest& request, const PendingReply<v1::JoinResponse>& reply) {
   const auto check = [&]() -> absl::Status {
     DILOCO_RETURN_IF_ERROR(CheckRun(request.run_id()));
@@ -139,14 +157,18 @@ void Driver::Impl::Join(const v1::JoinRequest& request, const PendingReply<v1::J
       return absl::UnavailableError(
           absl::StrFormat("the coordinator cannot make a member durable now: %s", store_retry_.Sentence(Now())));
     }
-    return CheckLayout(request);
+    DILOCO_RETURN_IF_ERROR(CheckLayout(request));
+    return CheckResumePoint(request);
   };
   if (const absl::Status status = check(); !status.ok()) {
     reply(status);
     return;
   }
   joining_.emplace(Joining{.software_version = BoundedReason(request.software_version()), .reply = reply});
-  Step(WorkerJoined{request.worker_id(), request.incarnation(), sessions_.IsOpen(request.worker_id())});
+  Step(WorkerJoined{.worker = request.worker_id(),
+                    .incarnation = request.incarnation(),
+                    .id_in_session = sessions_.IsOpen(request.worker_id()),
+                    .resumes = {request.resumes().next_rounds().begin(), request.resumes().next_rounds().end()}});
   joining_.reset();
 }
 
@@ -190,6 +212,7 @@ void Driver::Impl::Carry(const diloco::AdmitWorker& effect) {
         *response.mutable_lease() = DurationToProto(options_.config.rounds.lease);
         *response.mutable_directive() = DirectiveFor(effect.worker, CommonDirective());
         response.set_first_round(effect.first_round);
+        response.set_resumes(effect.resumes);
         reply(std::move(response));
       });
 }

@@ -24,7 +24,7 @@ Answer FragmentRounds::Classify(const std::string& worker, const Member& member,
   if (held != nullptr && std::holds_alternative<Refusal>(*held)) {
     return {Verdict::kRefused, std::get<Refusal>(*held).reason};
   }
-  if (round <= member.settled_rounds[static_cast<size_t>(fragment_)] || round < member.first_round) {
+  if (round <= member.settled_rounds[static_cast<size_t>(fragment_)] || round < member.oldest_round) {
     return {Verdict::kSettled, ""};
   }
   if (round >= next_round_ + options_.open_rounds) {
@@ -78,6 +78,10 @@ int FragmentRounds::Expel(const std::string& worker) {
   }
   changed_ = true;
   return dropped;
+}
+
+bool FragmentRounds::HasClosed(int64_t round) const {
+  return round < next_round_ || (round == next_round_ && !rounds_.empty() && !Collects(round));
 }
 
 void FragmentRounds::Advance(const Membership& members, bool members_changed, MonotonicTime now,

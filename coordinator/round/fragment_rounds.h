@@ -44,6 +44,8 @@ class FragmentRounds {
   void Refuse(const ContributionRefused& event);
   void Abstain(const WorkerAbstained& event);
   bool Collects(int64_t round) const;
+  // Its set is fixed: what comes for it now is late.
+  bool HasClosed(int64_t round) const;
   // Drops what is held of an evicted worker and no fixed set holds; returns how many contributions that is. They stay
   // as lines to be settled.
   int Expel(const std::string& worker);

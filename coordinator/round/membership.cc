@@ -83,6 +83,11 @@ RoundEffect Membership::Join(const WorkerJoined& event, int64_t first_round, boo
   return AdmitWorker{event.worker, event.incarnation, first_round, /*returning=*/false};
 }
 
+void Membership::TakeFrom(const std::string& worker, int64_t oldest_round) {
+  int64_t& taken = members_.at(worker).oldest_round;
+  taken = std::min(taken, oldest_round);
+}
+
 void Membership::Leave(const WorkerLeft& event, std::vector<RoundEffect>* effects) {
   if (Current(event.worker, event.incarnation) == nullptr) return;
   End(event.worker, MemberState::kLeft);
@@ -205,6 +210,7 @@ void Membership::Admit(const std::string& worker, uint64_t incarnation, int64_t 
   member.state = MemberState::kAlive;
   member.join_order = admissions_++;
   member.first_round = first_round;
+  member.oldest_round = first_round;
   member.last_round.reset();
   member.last_heard = now;
   member.settled_rounds.resize(static_cast<size_t>(options_.fragments), -1);

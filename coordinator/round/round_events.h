@@ -50,6 +50,8 @@ struct WorkerJoined {
   std::string worker;
   uint64_t incarnation = 0;
   bool id_in_session = true;  // A session of this id is open. False: an older incarnation is replaced at once.
+  // By fragment, the first round that it has not contributed to, of a worker with a checkpoint; empty: it has none.
+  std::vector<int64_t> resumes = {};
 };
 // A heartbeat, or any other sign of life, of a member.
 struct WorkerHeard {
@@ -130,6 +132,7 @@ struct AdmitWorker {
   uint64_t incarnation = 0;
   int64_t first_round = 0;
   bool returning = false;  // The same incarnation joined again: nothing to make durable.
+  bool resumes = false;    // It goes on inside the rounds that it named, as the member that it was.
 };
 struct RefuseWorker {
   std::string worker;

@@ -102,9 +102,7 @@ struct RoundMachine::State {
 
   using Effects = std::vector<RoundEffect>;
 
-  void Handle(const WorkerJoined& event, MonotonicTime now, Effects* effects) {
-    effects->emplace_back(members.Join(event, FirstRoundOf(event.worker), phase == RunPhase::kEnded, now));
-  }
+  void Handle(const WorkerJoined& event, MonotonicTime now, Effects* effects);
   void Handle(const WorkerHeard&, MonotonicTime, Effects*) {}
   void Handle(const LeasesRenewed&, MonotonicTime, Effects*) {}
   void Handle(const WorkerLeft& event, MonotonicTime, Effects* effects) { members.Leave(event, effects); }
@@ -149,6 +147,8 @@ struct RoundMachine::State {
   // The rules for everything that names a contribution.
   Answer Classify(const ContributionId& id, uint64_t incarnation) const;
   int64_t FirstRoundOf(const std::string& joiner) const;
+  // It goes on where its checkpoint stands.
+  bool CanResume(const WorkerJoined& event) const;
   int64_t OldestOpenRound() const;
   // In the oldest open round.
   bool TakesPart(const std::string& worker, const Member& member) const {
@@ -168,6 +168,20 @@ struct RoundMachine::State {
   Membership members;
   std::vector<FragmentRounds> fragments;
 };
+
+void RoundMachine::State::Handle(const WorkerJoined& event, MonotonicTime now, Effects* effects) {
+  const Member* known = members.Find(event.worker);
+  const bool resumes = CanResume(event);
+  const int64_t first_round = resumes ? known->first_round : FirstRoundOf(event.worker);
+  const std::optional<int64_t> oldest_round =
+      known != nullptr && !event.resumes.empty() ? std::optional(known->oldest_round) : std::nullopt;
+  RoundEffect answer = members.Join(event, first_round, phase == RunPhase::kEnded, now);
+  if (AdmitWorker* admitted = std::get_if<AdmitWorker>(&answer); admitted != nullptr && !admitted->returning) {
+    admitted->resumes = resumes;
+    if (oldest_round) members.TakeFrom(event.worker, *oldest_round);
+  }
+  effects->push_back(std::move(answer));
+}
 
 void RoundMachine::State::Handle(const ContributionStored& event, MonotonicTime now, Effects* effects) {
   DILOCO_CHECK(event.weight > 0 && std::isfinite(event.weight));
@@ -238,6 +252,16 @@ Answer RoundMachine::State::Classify(const ContributionId& id, uint64_t incarnat
   if (ending || phase == RunPhase::kEnded) return {Verdict::kSettled, ""};
   if (phase != RunPhase::kTraining) return {Verdict::kTooEarly, "training has not started"};
   return Fragment(id.fragment).Classify(id.worker, *member, id.round);
+}
+
+bool RoundMachine::State::CanResume(const WorkerJoined& event) const {
+  const Member* known = members.Find(event.worker);
+  if (known == nullptr || event.resumes.size() != fragments.size()) return false;
+  for (size_t i = 0; i < fragments.size(); ++i) {
+    const int64_t newest_own = std::max(fragments[i].NewestHeld(event.worker), known->settled_rounds[i]);
+    if (newest_own >= event.resumes[i] || fragments[i].HasClosed(event.resumes[i])) return false;
+  }
+  return true;
 }
 
 int64_t RoundMachine::State::FirstRoundOf(const std::string& joiner) const {

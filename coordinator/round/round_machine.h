@@ -14,7 +14,8 @@
 //
 // A member that joins in mid-run starts with the round after the oldest open one, so that nobody waits for it there,
 // unless that round cannot reach its quorum without it. A member is lost when its lease ends, and is alive again as
-// soon as it is heard.
+// soon as it is heard. One that comes back with a checkpoint goes on inside its rounds while none of them has closed
+// and nothing newer of its own was accepted; whether or not, what it sent before and is not settled is still taken.
 //
 // Alive and participating are separate facts: participating is who the oldest open round waits for or holds something
 // of. An operator may drain a member (it goes on until it says in which round it stopped, and no later one waits for

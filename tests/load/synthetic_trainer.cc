@@ -42,6 +42,16 @@ class PoisonedTrainer final : public Trainer {
     return inner_->WriteParameters(offset, p);
   }
   void ResetInnerOptimizer() override { inner_->ResetInnerOptimizer(); }
+  absl::StatusOr<TrainerState> SaveState() override {
+    DILOCO_ASSIGN_OR_RETURN(TrainerState state, inner_->SaveState());
+    state.counts["poisoned"] = poisoned_ ? 1 : 0;
+    return state;
+  }
+  absl::Status LoadState(TrainerState state) override {
+    DILOCO_ASSIGN_OR_RETURN(const int64_t poisoned, state.TakeCount("poisoned"));
+    poisoned_ = poisoned != 0;
+    return inner_->LoadState(std::move(state));
+  }
   absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float> p) override { return inner_->Evaluate(p); }
 
  private:

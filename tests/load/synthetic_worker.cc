@@ -25,6 +25,7 @@ namespace diloco::testing {
 namespace {
 
 std::atomic<bool> interrupted = false;
+std::atomic<bool> terminated = false;
 
 struct Flags {
   std::string coordinator;
@@ -33,6 +34,8 @@ struct Flags {
   int workers = 1;
   SyntheticTrainerOptions trainer;
   int64_t step_milliseconds = 0;
+  std::string checkpoint_folder;
+  int64_t checkpoint_every = 10;
   std::string trace;
   std::string log_level = "info";
 };
@@ -74,6 +77,11 @@ absl::Status RunOne(const Flags& flags, int index, Trace* trace) {
   options.worker_id = flags.workers == 1 ? flags.id : absl::StrCat(flags.id, index);
   options.run_id = flags.run_id;
   options.interrupt = &interrupted;
+  if (!flags.checkpoint_folder.empty()) {
+    options.checkpoint_folder =
+        flags.workers == 1 ? flags.checkpoint_folder : absl::StrCat(flags.checkpoint_folder, "/", options.worker_id);
+  }
+  options.checkpoint_every = flags.checkpoint_every;
   SyntheticTrainerOptions trainer = flags.trainer;
   trainer.worker += index;
   trainer.step_time = absl::Milliseconds(flags.step_milliseconds);
@@ -126,6 +134,10 @@ void AddFlags(CLI::App& app, Flags* flags) {
       ->needs(elements);
   app.add_option("--step-ms", flags->step_milliseconds, "Milliseconds that a step takes at least")->needs(elements);
   app.add_option("--nan-at-round", flags->trainer.nan_at_round, "Round whose outer gradient is not finite");
+  app.add_option("--checkpoint-folder", flags->checkpoint_folder,
+                 "Where checkpoints lie; of several workers, a folder for each in it");
+  app.add_option("--checkpoint-every", flags->checkpoint_every, "Rounds from one to the next")
+      ->check(CLI::PositiveNumber);
   app.add_option("--trace", flags->trace, "File for JSON lines");
   app.add_option("--log-level", flags->log_level, std::string(kLogLevels));
 }
@@ -143,11 +155,16 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? static_cast<int>(ExitCode::kOk) : static_cast<int>(ExitCode::kUsage);
   }
   std::signal(SIGINT, [](int) { interrupted = true; });
-  std::signal(SIGTERM, [](int) { interrupted = true; });
+  std::signal(SIGTERM, [](int) {
+    terminated = true;
+    interrupted = true;
+  });
   absl::Status status = InitLog(flags.log_level);
   if (status.ok()) {
     status = Run(flags);
   }
+  // As diloco-worker: leaving on request is what was asked for.
+  if (absl::IsCancelled(status) && terminated) return static_cast<int>(ExitCode::kOk);
   if (!status.ok()) {
     std::cerr << "synthetic_worker: " << status.message() << '\n';
   }

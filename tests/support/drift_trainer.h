@@ -30,6 +30,8 @@ class DriftTrainer : public Trainer {
   absl::Status ReadParameters(int64_t offset, absl::Span<float> out) override;
   absl::Status WriteParameters(int64_t offset, absl::Span<const float> parameters) override;
   void ResetInnerOptimizer() override {}
+  absl::StatusOr<TrainerState> SaveState() override { return TrainerState(); }
+  absl::Status LoadState(TrainerState state) override { return state.CheckEmpty(); }
   absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float> parameters) override;
 
  private:

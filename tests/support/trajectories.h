@@ -6,12 +6,14 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 #include "common/config/run_config.h"
+#include "tests/support/saved_doubles.h"
 #include "worker/trainer/trainer.h"
 
 namespace diloco::testing {
@@ -87,6 +89,8 @@ class QuadraticTrainer : public Trainer {
   absl::Status ReadParameters(int64_t offset, absl::Span<float> out) override;
   absl::Status WriteParameters(int64_t offset, absl::Span<const float> parameters) override;
   void ResetInnerOptimizer() override {}
+  absl::StatusOr<TrainerState> SaveState() override { return SaveDoubles(theta_); }
+  absl::Status LoadState(TrainerState state) override { return LoadDoubles(std::move(state), &theta_); }
   absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float> parameters) override;
 
   // In the order of the world, whatever the layout.

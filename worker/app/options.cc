@@ -23,6 +23,7 @@ constexpr char kAbout[] =
     "Examples:\n"
     "  diloco-worker --coordinator 127.0.0.1:7070 --id east --data text/\n"
     "  diloco-worker --coordinator 10.0.0.1:7070 --id west --data train.bin --held-out val.bin --device cuda:0\n"
+    "  diloco-worker --coordinator 10.0.0.1:7070 --id west --data train.bin --checkpoint-folder /var/lib/diloco\n"
     "  diloco-worker simulate --config run.yaml --worker east=east.txt --worker west=west.txt\n"
     "  diloco-worker unigram --data train.txt --held-out test.txt\n\n"
     "Data is a file or a folder of files: `.bin` files hold uint16 tokens, of any other file each byte is a token.\n"
@@ -58,6 +59,14 @@ void AddFlags(CLI::App& app, RawFlags* raw, WorkerFlags* flags) {
   AddMachineFlags(app, flags);
   app.add_option("--run", flags->run_id, "Refuse to take part in any other run; default: take what there is")
       ->envname("DILOCO_RUN");
+  app.add_option("--checkpoint-folder", flags->checkpoint_folder,
+                 "Folder, of this worker alone, where it keeps what it needs to go on after a restart; default: none")
+      ->envname("DILOCO_CHECKPOINT_FOLDER");
+  app.add_option("--checkpoint-every", flags->checkpoint_every,
+                 "Rounds from one checkpoint to the next; SIGTERM and Ctrl-C write one too")
+      ->envname("DILOCO_CHECKPOINT_EVERY")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
+      ->capture_default_str();
   app.add_option("--connect-timeout", raw->connect_timeout,
                  "Give up when there is no coordinator for this long at first")
       ->envname("DILOCO_CONNECT_TIMEOUT")

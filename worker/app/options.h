@@ -1,6 +1,7 @@
 // What diloco-worker is told by flags and DILOCO_* variables; everything about the run comes from the coordinator.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -29,11 +30,13 @@ struct WorkerFlags {
   std::string data;      // File or folder.
   std::string held_out;  // Empty: the configuration's share of `data`.
   std::string device = "auto";
-  std::string run_id;            // Empty: whatever run the coordinator has.
-  std::string init;              // .safetensors with the first parameters. Empty: drawn from run.seed.
-  int threads = 1;               // [1, kMaxThreads].
-  std::optional<HostPort> http;  // nullopt: none.
-  std::string port_file;         // Empty: none.
+  std::string run_id;             // Empty: whatever run the coordinator has.
+  std::string init;               // .safetensors with the first parameters. Empty: drawn from run.seed.
+  int threads = 1;                // [1, kMaxThreads].
+  std::optional<HostPort> http;   // nullopt: none.
+  std::string port_file;          // Empty: none.
+  std::string checkpoint_folder;  // Empty: no checkpoints.
+  int64_t checkpoint_every = 10;  // Rounds, >= 1.
   absl::Duration connect_timeout = absl::Minutes(1);
   absl::Duration give_up_after = absl::Minutes(30);
   ProgressStyle progress = ProgressStyle::kAuto;

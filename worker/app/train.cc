@@ -30,6 +30,11 @@ void Report(const WorkerStatus& status, WorkerMetrics* metrics) {
   metrics->reconnects.Increment(reconnects - metrics->reconnects.Value());
   metrics->evaluation_loss.Set(status.evaluation_loss);
   metrics->evaluation_version.Set(static_cast<double>(status.evaluation_version));
+  const auto written = static_cast<double>(status.checkpoints_written);
+  metrics->checkpoints_written.Increment(written - metrics->checkpoints_written.Value());
+  const auto failed = static_cast<double>(status.checkpoints_failed);
+  metrics->checkpoints_failed.Increment(failed - metrics->checkpoints_failed.Value());
+  metrics->checkpoint_step.Set(static_cast<double>(status.checkpoint_step));
 }
 
 // {"http": "127.0.0.1:7071", "pid": 4711}, "http" null for `none`; all of it or nothing.
@@ -79,6 +84,8 @@ absl::Status Train(const WorkerFlags& flags, const std::atomic<bool>* interrupt)
   options.connect_timeout = flags.connect_timeout;
   options.give_up_after = flags.give_up_after;
   options.interrupt = interrupt;
+  options.checkpoint_folder = flags.checkpoint_folder;
+  options.checkpoint_every = flags.checkpoint_every;
   options.on_progress = [&](const WorkerStatus& status) {
     training = true;
     Report(status, &metrics);

@@ -7,7 +7,12 @@
 namespace diloco {
 
 DownloadMachine::DownloadMachine(const Options& options)
-    : options_(options), backoff_(options.backoff), next_rounds_(static_cast<size_t>(options.fragments)) {}
+    : options_(options),
+      backoff_(options.backoff),
+      need_snapshot_(options.next_rounds.empty()),
+      next_rounds_(options.next_rounds) {
+  next_rounds_.resize(static_cast<size_t>(options.fragments));
+}
 
 std::vector<DownloadEffect> DownloadMachine::Step(const DownloadEvent& event, MonotonicTime now) {
   now_ = now;

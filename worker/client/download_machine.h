@@ -5,6 +5,7 @@
 //      |  v                     |  v
 //   kWaiting <------------------+ kWaiting --time--> kSubscribed, from the rounds that are missing
 //      ^------- OUT_OF_RANGE, told to resync: the snapshot is next
+//   A worker with a checkpoint starts with the subscription.
 #pragma once
 
 #include <cstdint>
@@ -76,9 +77,10 @@ class DownloadMachine {
     int fragments = 1;
     absl::Duration snapshot_dead_limit = absl::Seconds(60);  // Without a message of the snapshot: fetch it again.
     Backoff::Options backoff;
+    std::vector<int64_t> next_rounds;  // To go on with, by fragment; empty: none, the snapshot comes first.
   };
 
-  // Starts with the snapshot, at the first event.
+  // Starts at the first event.
   explicit DownloadMachine(const Options& options);
 
   std::vector<DownloadEffect> Step(const DownloadEvent& event, MonotonicTime now);

@@ -49,6 +49,9 @@ struct WorkerStatus {
   int64_t stream_reconnects = 0;   // Likewise, of uploads and downloads.
   int64_t resyncs = 0;             // Snapshots taken after the first.
   int64_t upload_queue = 0;        // Contributions that the coordinator does not hold yet.
+  int64_t checkpoints_written = 0;
+  int64_t checkpoints_failed = 0;  // Could not be written.
+  int64_t checkpoint_step = -1;    // Of the newest one written in this session; -1: none yet.
   std::vector<RoundAbstention> abstentions;
   std::optional<int64_t> last_round;  // Of a draining worker that takes no further steps: what it contributes to last.
   std::optional<MonotonicTime> waiting_since;  // At a stop, now; not yet in blocked_seconds or wall_seconds.

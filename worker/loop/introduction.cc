@@ -47,8 +47,14 @@ absl::StatusOr<v1::DescribeRunResponse> Introduction::Describe() {
 }
 
 absl::StatusOr<v1::JoinResponse> Introduction::Join(const v1::JoinRequest& request) {
-  return Persist<v1::JoinRequest, v1::JoinResponse>(request,
-                                                    [this](auto... arguments) { stub_->async()->Join(arguments...); });
+  while (true) {
+    absl::StatusOr<v1::JoinResponse> response = Persist<v1::JoinRequest, v1::JoinResponse>(
+        request, [this](auto... arguments) { stub_->async()->Join(arguments...); });
+    if (!request.has_resumes() || !absl::IsAlreadyExists(response.status())) return response;
+    const MonotonicTime retry_at = clock_.Now() + backoff_.Next();
+    if (retry_at >= deadline_) return response;
+    DILOCO_RETURN_IF_ERROR(Pause(clock_, retry_at, [this] { return CheckInterrupt(); }));
+  }
 }
 
 template <typename Request, typename Response, typename Start>

@@ -24,7 +24,8 @@ class Introduction {
   // The deadline of all calls together, options.connect_timeout, begins now. The pointers outlive the object.
   Introduction(const WorkerOptions* options, const Clock* clock, v1::WorkerService::Stub* stub);
 
-  // Errors: kUnavailable when the coordinator was not reached in time, kCancelled, or as the call says.
+  // Errors: kUnavailable when the coordinator was not reached in time, kCancelled, or as the call says. A worker with a
+  // checkpoint also tries again while its id is in use: that is the session of the process before, not yet over.
   absl::StatusOr<v1::DescribeRunResponse> Describe();
   absl::StatusOr<v1::JoinResponse> Join(const v1::JoinRequest& request);
 

@@ -1,15 +1,20 @@
 #include "worker/loop/run_worker.h"
 
 #include <grpcpp/channel.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 
 #include "common/base/clock.h"
+#include "common/base/limits.h"
 #include "common/base/name.h"
 #include "common/base/status_macros.h"
 #include "common/layout/layout_proto.h"
@@ -18,6 +23,8 @@
 #include "common/rpc/channel.h"
 #include "diloco/v1/worker.grpc.pb.h"
 #include "spdlog/spdlog.h"
+#include "worker/checkpoint/checkpoint_folder.h"
+#include "worker/checkpoint/checkpoint_writer.h"
 #include "worker/loop/introduction.h"
 #include "worker/loop/seed.h"
 #include "worker/loop/training_loop.h"
@@ -47,8 +54,41 @@ v1::JoinRequest MakeJoin(const WorkerOptions& options, const RunConfig& config, 
   return join;
 }
 
+v1::JoinRequest WithResumePoint(v1::JoinRequest join, const WorkerCheckpoint& checkpoint, const RunConfig& config) {
+  for (const int64_t round : NextRounds(checkpoint.training.replica, config.run.rounds)) {
+    join.mutable_resumes()->add_next_rounds(round);
+  }
+  return join;
+}
+
 bool HasBegun(const v1::Directive& directive) {
   return directive.state() == v1::RUN_STATE_TRAINING || directive.state() == v1::RUN_STATE_ENDED;
+}
+
+// The newest checkpoint, if there is one. Errors: it is damaged in no way, but not one to go on from.
+absl::StatusOr<std::optional<WorkerCheckpoint>> LoadCheckpoint(const CheckpointOwner& owner, CheckpointFolder* folder) {
+  DILOCO_ASSIGN_OR_RETURN(std::optional<CheckpointFolder::Found> found, folder->LoadNewest());
+  if (!found) return std::nullopt;
+  absl::StatusOr<WorkerCheckpoint> checkpoint = [&]() -> absl::StatusOr<WorkerCheckpoint> {
+    DILOCO_RETURN_IF_ERROR(CheckOwner(owner, found->checkpoint.record));
+    for (const std::string& change : ChangedSettings(owner, found->checkpoint.record)) {
+      spdlog::warn("event=setting_changed wins=configuration change={}", Quoted(change));
+    }
+    return RestoreCheckpoint(owner, std::move(found->checkpoint));
+  }();
+  if (!checkpoint.ok()) {
+    return absl::Status(checkpoint.status().code(),
+                        absl::StrFormat("\"%s\": %s", found->path, std::string(checkpoint.status().message())));
+  }
+  spdlog::info("event=checkpoint_loaded path={}", Quoted(found->path));
+  return *std::move(checkpoint);
+}
+
+void LogResumed(const WorkerCheckpoint& checkpoint, const RunConfig& config, const v1::JoinResponse& joined) {
+  const int64_t step = checkpoint.training.replica.step;
+  spdlog::info("event=resumed step={} round={} version={} goes_on={}", step, step / config.inner_steps,
+               checkpoint.sync.fragments.front().outer.consensus.version(),
+               joined.resumes() ? "there" : absl::StrFormat("in round %d", joined.first_round()));
 }
 
 // A member of the run: everything that lives from joining to leaving.
@@ -56,12 +96,13 @@ class Member {
  public:
   Member(const WorkerOptions* options, const RunConfig* config, const Layout* layout, Trainer* trainer,
          const v1::JoinRequest& join, const v1::JoinResponse& joined, std::shared_ptr<grpc::Channel> control,
-         StatusBoard* board, const Clock* clock)
+         CheckpointWriter* checkpoints, StatusBoard* board, const Clock* clock)
       : options_(*options),
         config_(*config),
         layout_(*layout),
         trainer_(trainer),
         joined_(joined),
+        checkpoints_(checkpoints),
         board_(board),
         clock_(clock),
         exchange_({.coordinator = options->coordinator,
@@ -76,35 +117,51 @@ class Member {
     }
   }
 
-  absl::Status Run() {
+  // `resumed`: from what the worker goes on, if it has a checkpoint.
+  absl::Status Run(std::optional<WorkerCheckpoint> resumed) {
     SetState("waiting for parameters");
     DILOCO_RETURN_IF_ERROR(AwaitSeed());
+    if (resumed && !joined_.resumes()) {
+      // It begins a round anew, with nothing but the inner optimizer and what the sync thread holds.
+      for (SyncState::Fragment& fragment : resumed->sync.fragments) fragment.stop = kBeforeTraining;
+      DILOCO_RETURN_IF_ERROR(trainer_->LoadState(std::move(resumed->training.replica.trainer)));
+    }
+    std::optional<SyncState> sync_state;
+    if (resumed) sync_state = std::move(resumed->sync);
     SyncThread sync({.worker_id = options_.worker_id,
                      .incarnation = options_.incarnation,
                      .first_round = joined_.first_round(),
+                     .evaluated_version = std::max<int64_t>(0, joined_.directive().evaluated_version()),
                      .chunk_bytes = options_.chunk_bytes,
                      .upload = options_.upload,
                      .download = {.backoff = options_.backoff},
                      .on_consensus = options_.on_consensus,
                      .report_soon = [this] { control_.ReportSoon(); }},
-                    &config_, &layout_, &exchange_, board_, clock_, bulk_);
+                    &config_, &layout_, &exchange_, board_, clock_, bulk_, std::move(sync_state));
     SetState("waiting for workers");
     DILOCO_RETURN_IF_ERROR(
         control_.Await([](const v1::Directive& directive) { return HasBegun(directive) || directive.drain(); }));
     if (!HasBegun(control_.directive())) {
       return Leave();
     }
-    TrainingLoop loop({.options = &options_,
-                       .config = &config_,
-                       .layout = &layout_,
-                       .trainer = trainer_,
-                       .exchange = &exchange_,
-                       .board = board_,
-                       .clock = clock_,
-                       .post = [&sync](SyncEvent event) { sync.Post(std::move(event)); },
-                       .report = [this](const v1::Evaluation& evaluation) { control_.Report(evaluation); }},
-                      joined_.first_round());
-    DILOCO_RETURN_IF_ERROR(loop.Run());
+    const TrainingLoop::Parts parts = {
+        .options = &options_,
+        .config = &config_,
+        .layout = &layout_,
+        .trainer = trainer_,
+        .exchange = &exchange_,
+        .board = board_,
+        .clock = clock_,
+        .post = [&sync](SyncEvent event) { sync.Post(std::move(event)); },
+        .report = [this](const v1::Evaluation& evaluation) { control_.Report(evaluation); },
+        .checkpoints = checkpoints_};
+    TrainingLoop loop = resumed && joined_.resumes() ? TrainingLoop(parts, std::move(resumed->training))
+                                                     : TrainingLoop(parts, joined_.first_round());
+    resumed.reset();
+    if (const absl::Status status = loop.Run(); !status.ok()) {
+      Suspend(status, &loop);
+      return status;
+    }
     return Leave();
   }
 
@@ -114,6 +171,15 @@ class Member {
       spdlog::warn("event=left_without_answer reason=\"the coordinator did not confirm the last report in time\"");
     }
     return absl::OkStatus();
+  }
+
+  // On request, or because there is no coordinator any more, what was done is kept. After any other error it may be
+  // what is wrong.
+  void Suspend(const absl::Status& why, TrainingLoop* loop) {
+    if ((!absl::IsCancelled(why) && !absl::IsUnavailable(why)) || exchange_.BrokenDown()) return;
+    if (const absl::Status status = loop->Suspend(clock_->Now() + kSuspendDeadline); !status.ok()) {
+      spdlog::error("event=suspend_failed status={}", Quoted(status.ToString()));
+    }
   }
 
   void SetState(const char* state) {
@@ -167,6 +233,7 @@ class Member {
   const Layout& layout_;
   Trainer* const trainer_;
   const v1::JoinResponse joined_;
+  CheckpointWriter* const checkpoints_;  // May be null.
   StatusBoard* const board_;
   const Clock* const clock_;
   std::vector<std::shared_ptr<grpc::Channel>> bulk_;
@@ -183,6 +250,11 @@ absl::Status RunWorker(const WorkerOptions& given, const TrainerFactory& make_tr
   options.incarnation = given.incarnation != 0 ? given.incarnation : RandomIncarnation();
   options.backoff.seed ^= options.incarnation;
   options.upload.backoff = options.backoff;
+  std::unique_ptr<CheckpointFolder> folder;
+  if (!options.checkpoint_folder.empty()) {
+    const std::string holder = absl::StrFormat("worker %s, pid %d", options.worker_id, getpid());
+    DILOCO_ASSIGN_OR_RETURN(folder, CheckpointFolder::Open(options.files, options.checkpoint_folder, holder));
+  }
   const std::shared_ptr<grpc::Channel> channel = MakeChannel(options.coordinator);
   const auto stub = v1::WorkerService::NewStub(channel);
   Introduction introduction(&options, &clock, stub.get());
@@ -193,8 +265,14 @@ absl::Status RunWorker(const WorkerOptions& given, const TrainerFactory& make_tr
   DILOCO_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer, make_trainer(config));
   DILOCO_ASSIGN_OR_RETURN(const Layout layout, Layout::Cut(trainer->Tensors(), config.fragments.cut));
   DILOCO_RETURN_IF_ERROR(FragmentOffsets(config, layout.fragment_count()).status());
+  const CheckpointOwner owner = {options.worker_id, options.incarnation, &config, &layout};
+  std::optional<WorkerCheckpoint> resumed;
+  if (folder != nullptr) {
+    DILOCO_ASSIGN_OR_RETURN(resumed, LoadCheckpoint(owner, folder.get()));
+  }
   const v1::JoinRequest join = MakeJoin(options, config, layout);
-  DILOCO_ASSIGN_OR_RETURN(const v1::JoinResponse joined, introduction.Join(join));
+  DILOCO_ASSIGN_OR_RETURN(const v1::JoinResponse joined,
+                          introduction.Join(resumed ? WithResumePoint(join, *resumed, config) : join));
   const Digest theirs = Digest::FromBytes(joined.layout_digest().value());
   if (theirs != layout.digest()) {
     return absl::FailedPreconditionError(
@@ -206,13 +284,17 @@ absl::Status RunWorker(const WorkerOptions& given, const TrainerFactory& make_tr
   spdlog::info("event=joined run={} worker={} incarnation={:x} elements={} fragments={} first_round={}", config.run.id,
                options.worker_id, options.incarnation, layout.element_count(), layout.fragment_count(),
                joined.first_round());
+  if (resumed) LogResumed(*resumed, config, joined);
   StatusBoard board;
   board.Update([&config](WorkerStatus& status) {
     status.rounds = config.run.rounds;
     status.steps = config.run.rounds * config.inner_steps;
   });
-  Member member(&options, &config, &layout, trainer.get(), join, joined, channel, &board, &clock);
-  return member.Run();
+  std::optional<CheckpointWriter> checkpoints;
+  if (folder != nullptr) checkpoints.emplace(folder.get(), owner, &board, &clock);
+  Member member(&options, &config, &layout, trainer.get(), join, joined, channel, checkpoints ? &*checkpoints : nullptr,
+                &board, &clock);
+  return member.Run(std::move(resumed));
 }
 
 }  // namespace diloco

@@ -12,7 +12,8 @@ namespace diloco {
 // Errors, each one sentence that says what to do: kUnavailable, the coordinator cannot be reached (at start, or later
 // for longer than give_up_after); kNotFound, another run; kAlreadyExists, the id is in use; kFailedPrecondition,
 // another layout, or the run has ended; kInvalidArgument, the id or the configuration; kDataLoss, the consensus is not
-// the coordinator's; kCancelled, interrupted; or what the trainer said.
+// the coordinator's; kCancelled, interrupted; or what the trainer said. With options.checkpoint_folder, a worker that
+// ends by kCancelled or by a later kUnavailable has written a checkpoint, and stays a member until its lease ends.
 absl::Status RunWorker(const WorkerOptions& options, const TrainerFactory& make_trainer);
 
 }  // namespace diloco

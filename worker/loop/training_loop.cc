@@ -1,8 +1,10 @@
 #include "worker/loop/training_loop.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
 #include "spdlog/spdlog.h"
@@ -27,6 +29,14 @@ TrainingLoop::TrainingLoop(Parts parts, int64_t first_round)
   }
 }
 
+TrainingLoop::TrainingLoop(Parts parts, TrainingState resumed)
+    : TrainingLoop(std::move(parts), resumed.replica.first_round) {
+  DILOCO_CHECK(resumed.progress.size() == fragments_.size());
+  stage_ = Stage::kResuming;
+  fragments_ = std::move(resumed.progress);
+  resumed_ = std::move(resumed.replica);
+}
+
 absl::Status TrainingLoop::Run() {
   while (true) {
     DILOCO_ASSIGN_OR_RETURN(const Turn turn, Advance());
@@ -40,6 +50,8 @@ absl::StatusOr<TrainingLoop::Turn> TrainingLoop::Advance() {
   switch (stage_) {
     case Stage::kBeginning:
       return Begin();
+    case Stage::kResuming:
+      return Resume();
     case Stage::kStepping:
       return TakeStep();
     case Stage::kStopping:
@@ -67,16 +79,29 @@ absl::StatusOr<TrainingLoop::Turn> TrainingLoop::Begin() {
   }
   DILOCO_RETURN_IF_ERROR(replica_.Begin(first_round_, std::move(parameters)));
   for (int f = 0; f < layout_.fragment_count(); ++f) Announce(f);
+  NoteBeginning();
+  GoOn();
+  return Turn::kMoved;
+}
+
+absl::StatusOr<TrainingLoop::Turn> TrainingLoop::Resume() {
+  DILOCO_RETURN_IF_ERROR(replica_.Restore(std::exchange(resumed_, {})));
+  for (int f = 0; f < layout_.fragment_count(); ++f) Announce(f);
+  NoteBeginning();
+  stage_ = Stage::kStopping;
+  return Turn::kMoved;
+}
+
+void TrainingLoop::NoteBeginning() {
+  if (parts_.checkpoints != nullptr) checkpointed_ = Round() / parts_.options->checkpoint_every;
   began_at_ = parts_.clock->Now();
   recent_.emplace_back(began_at_, 0);
   parts_.board->Update([&](WorkerStatus& status) {
     status.state = "training";
-    status.round = first_round_;
+    status.round = Round();
     status.step = replica_.step();
     status.applied_version = OldestVersion();
   });
-  GoOn();
-  return Turn::kMoved;
 }
 
 // After a step's stops.
@@ -110,6 +135,7 @@ absl::StatusOr<TrainingLoop::Turn> TrainingLoop::TakeStep() {
 absl::StatusOr<TrainingLoop::Turn> TrainingLoop::Stop() {
   stops_ = replica_.Stops();
   if (stops_.empty()) {
+    DILOCO_RETURN_IF_ERROR(MaybeCheckpoint());
     DILOCO_RETURN_IF_ERROR(MaybeEvaluate());
     ShowProgress(false);
     GoOn();
@@ -159,6 +185,7 @@ absl::StatusOr<TrainingLoop::Turn> TrainingLoop::TakeStaged() {
 void TrainingLoop::HandOver(FragmentStop* stop, float lambda) {
   const int64_t round = stop->stop.round;
   if (!stop->stop.takes) return;
+  replica_.NoteHandedOver(*stop);
   if (finite_) {
     parts_.post(OuterGradientTaken{stop->fragment, round, std::move(stop->outer_gradient), lambda, stop->weight});
     return;
@@ -167,11 +194,40 @@ void TrainingLoop::HandOver(FragmentStop* stop, float lambda) {
   parts_.post(RoundAbstained{stop->fragment, round, "the outer gradient was not finite"});
 }
 
+absl::Status TrainingLoop::MaybeCheckpoint() {
+  if (parts_.checkpoints == nullptr) return absl::OkStatus();
+  const int64_t due = Round() / parts_.options->checkpoint_every;
+  // While the one before is still being written, the next step asks again.
+  if (due == checkpointed_ || !parts_.checkpoints->TryReserve()) return absl::OkStatus();
+  checkpointed_ = due;
+  return HandOverState();
+}
+
+absl::Status TrainingLoop::HandOverState() {
+  auto training = std::make_shared<TrainingState>();
+  DILOCO_ASSIGN_OR_RETURN(training->replica, replica_.Save());
+  training->progress = fragments_;
+  parts_.post(StateWanted{[training, writer = parts_.checkpoints](SyncState sync) {
+    writer->Submit({std::move(*training), std::move(sync)});
+  }});
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::Suspend(MonotonicTime deadline) {
+  const bool begun = stage_ != Stage::kBeginning && stage_ != Stage::kResuming;
+  if (parts_.checkpoints == nullptr || !begun) return absl::OkStatus();
+  parts_.board->Update([](WorkerStatus& status) { status.state = "suspending"; });
+  const absl::Status late = absl::DeadlineExceededError("the checkpoint was not written in time");
+  if (!parts_.checkpoints->AwaitIdle(deadline) || !parts_.checkpoints->TryReserve()) return late;
+  DILOCO_RETURN_IF_ERROR(HandOverState());
+  return parts_.checkpoints->AwaitIdle(deadline) ? absl::OkStatus() : late;
+}
+
 void TrainingLoop::Announce(int fragment) { parts_.post(TrainingAdvanced{fragment, replica_.NextSet(fragment)}); }
 
 int64_t TrainingLoop::OldestVersion() const {
   const auto oldest = std::min_element(fragments_.begin(), fragments_.end(),
-                                       [](const Progress& a, const Progress& b) { return a.version < b.version; });
+                                       [](const auto& a, const auto& b) { return a.version < b.version; });
   return oldest->version;
 }
 
@@ -181,7 +237,7 @@ void TrainingLoop::NoteStop(absl::Duration wait) {
     if (each.stop.sets) Announce(each.fragment);
   }
   const int64_t skipped = SkipClosedRounds();
-  const int64_t round = std::min(replica_.step() / schedule_.inner_steps(), schedule_.rounds());
+  const int64_t round = Round();
   parts_.board->Update([&](WorkerStatus& status) {
     status.round = round;
     status.applied_version = OldestVersion();
@@ -203,7 +259,7 @@ void TrainingLoop::NoteStop(absl::Duration wait) {
 
 int64_t TrainingLoop::SkipClosedRounds() {
   std::vector<int64_t> published;
-  for (const Progress& progress : fragments_) published.push_back(progress.published);
+  for (const TrainingState::Progress& progress : fragments_) published.push_back(progress.published);
   const int64_t resume = schedule_.Resume(replica_.step(), published);
   if (resume == replica_.step()) return 0;
   const int64_t from = replica_.step() / schedule_.inner_steps();

@@ -2,6 +2,7 @@
 // waits only when a stop needs averages that have not arrived, and all of that time is counted as blocked.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -17,6 +18,7 @@
 #include "common/config/run_config.h"
 #include "common/layout/layout.h"
 #include "diloco/v1/types.pb.h"
+#include "worker/checkpoint/checkpoint_writer.h"
 #include "worker/client/worker_status.h"
 #include "worker/loop/worker_options.h"
 #include "worker/outer/replica.h"
@@ -40,10 +42,13 @@ class TrainingLoop {
     const Clock* clock = nullptr;
     std::function<void(SyncEvent)> post;                // To the sync thread.
     std::function<void(const v1::Evaluation&)> report;  // To the coordinator.
+    CheckpointWriter* checkpoints = nullptr;            // Null: none are made.
   };
 
   // Training begins at the start of `first_round`.
   TrainingLoop(Parts parts, int64_t first_round);
+  // Training goes on where a checkpoint stands, which may be in the midst of a stop.
+  TrainingLoop(Parts parts, TrainingState resumed);
 
   // The thread's body: trains to the end of the run, settled and, by the evaluator, evaluated; or, told to drain, to
   // the end of its current round, settled. Errors: of Exchange::TryTake and of the trainer.
@@ -54,13 +59,20 @@ class TrainingLoop {
   enum class Turn { kMoved, kWaits, kDone };
   absl::StatusOr<Turn> Advance();
 
+  // Once Run has ended early: a checkpoint of where it stands, if it makes any and training had begun. Waits until it
+  // is written. Errors: kDeadlineExceeded, and of the trainer.
+  absl::Status Suspend(MonotonicTime deadline);
+
  private:
   //  kBeginning --consensus staged--> kStepping --inner step--> kStopping --no stop left--> kStepping, kSettling
   //                                                             |     ^ staged
   //                                                             +-> kTaking      kSettling --ended or drained--> kDone
-  enum class Stage { kBeginning, kStepping, kStopping, kTaking, kSettling, kDone };
+  // With a checkpoint, kResuming in the place of kBeginning, and then kStopping.
+  enum class Stage { kBeginning, kResuming, kStepping, kStopping, kTaking, kSettling, kDone };
 
   absl::StatusOr<Turn> Begin();
+  absl::StatusOr<Turn> Resume();
+  void NoteBeginning();
   absl::StatusOr<Turn> TakeStep();
   // The next stop at this step: what it sends, and what it needs. Stops of a step are taken round by round.
   absl::StatusOr<Turn> Stop();
@@ -77,6 +89,10 @@ class TrainingLoop {
   int64_t SkipClosedRounds();
   int64_t OldestVersion() const;
   void NoteStop(absl::Duration wait);
+  int64_t Round() const { return std::min(replica_.step() / schedule_.inner_steps(), schedule_.rounds()); }
+  absl::Status MaybeCheckpoint();
+  // Hands a copy of the state to the sync thread, which adds its own for the writer. It is reserved.
+  absl::Status HandOverState();
   absl::Status MaybeEvaluate();
   void NoteStep(const StepReport& report);
   void NoteTime();
@@ -88,12 +104,9 @@ class TrainingLoop {
   Replica replica_;
   const Schedule& schedule_;
 
-  // By fragment.
-  struct Progress {
-    int64_t version = 0;    // In the parameters.
-    int64_t published = 0;  // Newest version received, as of the last stop that set.
-  };
-  std::vector<Progress> fragments_;
+  std::vector<TrainingState::Progress> fragments_;
+  ReplicaState resumed_;      // In kResuming.
+  int64_t checkpointed_ = 0;  // checkpoint_every rounds of the run that are over and need no checkpoint any more.
   bool can_evaluate_ = true;
 
   Stage stage_ = Stage::kBeginning;

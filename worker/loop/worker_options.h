@@ -13,6 +13,7 @@
 
 #include "common/base/limits.h"
 #include "common/config/run_config.h"
+#include "common/files/file_system.h"
 #include "worker/client/backoff.h"
 #include "worker/client/upload_machine.h"
 #include "worker/client/worker_status.h"
@@ -43,6 +44,12 @@ struct WorkerOptions {
   absl::Duration connect_timeout = absl::Seconds(30);  // At start.
   absl::Duration give_up_after = absl::Minutes(30);    // Later, without a word from the coordinator.
   const std::atomic<bool>* interrupt = nullptr;        // Set from a signal handler, say. May be null.
+
+  // Where the worker's checkpoints lie, and are gone on from; empty: none are made. One is written every
+  // `checkpoint_every` rounds, >= 1, and when the worker ends early but not for an error of its own.
+  std::string checkpoint_folder;
+  int64_t checkpoint_every = 10;
+  FileSystem* files = PosixFileSystem();
 
   // From the training thread, after a step or a stop, at most every progress_interval, and at the end.
   std::function<void(const WorkerStatus&)> on_progress;

@@ -32,6 +32,29 @@ FragmentOuter::FragmentOuter(const Options& options, Consensus consensus)
   if (options_.method->after == AfterBoundary::kPrivateLookahead) private_ = consensus_;
 }
 
+FragmentOuter::FragmentOuter(const Options& options, State state)
+    : options_(options),
+      next_scalars_(state.next_scalars),
+      consensus_(std::move(state.consensus)),
+      private_(std::move(state.private_consensus)),
+      own_weight_(state.own_weight),
+      own_momentum_(std::move(state.own_momentum)),
+      unsettled_(std::move(state.unsettled)) {
+  DILOCO_CHECK(options_.method != nullptr);
+  DILOCO_CHECK(ValidateStepScalars(next_scalars_).ok());
+  DILOCO_CHECK(own_momentum_.size() == (OwnMomentum() ? consensus_.parameters().size() : 0));
+  DILOCO_CHECK(private_.has_value() == (options_.method->after == AfterBoundary::kPrivateLookahead));
+}
+
+FragmentOuter::State FragmentOuter::Save() const {
+  return {.consensus = consensus_,
+          .next_scalars = next_scalars_,
+          .private_consensus = private_,
+          .own_weight = own_weight_,
+          .own_momentum = own_momentum_,
+          .unsettled = unsettled_};
+}
+
 bool FragmentOuter::OwnMomentum() const {
   return options_.method->after == AfterBoundary::kPrivateLookahead ||
          (options_.method->after == AfterBoundary::kLookahead && !options_.lookahead.shared_momentum);
@@ -66,14 +89,23 @@ FragmentOuter::Staged FragmentOuter::Stage() const {
     staged.coefficient = next_scalars_.rate * (1.0f + next_scalars_.momentum) * staged.lambda;
   }
   if (OwnMomentum()) {
-    staged.base = OwnMomentumBase();
+    staged.base = OwnMomentumTheta(/*staged=*/true);
   } else {
     StageSharedMomentum(&staged);
   }
   return staged;
 }
 
-std::vector<float> FragmentOuter::OwnMomentumBase() const {
+std::vector<float> FragmentOuter::LookAhead() const {
+  if (LooksAhead(*options_.method) && OwnMomentum()) return OwnMomentumTheta(/*staged=*/false);
+  StepScalars scalars = next_scalars_;
+  const Consensus ahead =
+      SharedMomentumAhead(&scalars);  // Nothing is ever unsettled where a method does not look ahead.
+  return {ahead.parameters().begin(), ahead.parameters().end()};
+}
+
+// `staged`: with what is known before a fresh contribution of what it adds.
+std::vector<float> FragmentOuter::OwnMomentumTheta(bool staged) const {
   const float mu = next_scalars_.momentum;
   std::vector<float> q = own_momentum_;
   std::vector<float> offset(q.size(), 0.0f);
@@ -84,20 +116,26 @@ std::vector<float> FragmentOuter::OwnMomentumBase() const {
       offset[i] = offset[i] + step + mu * q[i];
     }
   }
-  // The newest contribution d adds lambda*d + mu*(mu*q + lambda*d) to the offset; all of it that is known now:
-  std::vector<float> base(q.size());
+  // A fresh contribution d adds lambda*d + mu*(mu*q + lambda*d) to the offset.
+  const float known = staged ? mu * mu : 0;
+  std::vector<float> theta(q.size());
   const absl::Span<const float> s = (private_.has_value() ? *private_ : consensus_).parameters();
-  for (size_t i = 0; i < q.size(); ++i) base[i] = s[i] - next_scalars_.rate * (offset[i] + mu * mu * q[i]);
-  return base;
+  for (size_t i = 0; i < q.size(); ++i) theta[i] = s[i] - next_scalars_.rate * (offset[i] + known * q[i]);
+  return theta;
+}
+
+Consensus FragmentOuter::SharedMomentumAhead(StepScalars* scalars) const {
+  Consensus ahead = consensus_;
+  for (const OwnContribution& own : unsettled_) {
+    ahead.Apply(*scalars, Scaled(own.lambda, own.decoded));
+    *scalars = OneStepLater(*scalars);
+  }
+  return ahead;
 }
 
 void FragmentOuter::StageSharedMomentum(Staged* staged) const {
-  Consensus ahead = consensus_;
   StepScalars scalars = next_scalars_;
-  for (const OwnContribution& own : unsettled_) {
-    ahead.Apply(scalars, Scaled(own.lambda, own.decoded));
-    scalars = OneStepLater(scalars);
-  }
+  Consensus ahead = SharedMomentumAhead(&scalars);
   if (!ahead.optimizer().linear) {
     staged->before = ahead;
     staged->scalars = scalars;

@@ -56,8 +56,21 @@ class FragmentOuter {
     int workers = 1;                      // run.workers.
   };
 
+  // All that it holds besides the options: for checkpoints.
+  struct State {
+    Consensus consensus;
+    StepScalars next_scalars;                    // Expected of the next outer step, valid.
+    std::optional<Consensus> private_consensus;  // (s, b) of `blend`.
+    std::optional<double> own_weight;            // Of the newest contribution that was merged; > 0.
+    std::vector<float> own_momentum;             // l, [n]; empty unless the method needs it.
+    std::deque<OwnContribution> unsettled;       // Rounds ascend; empty unless the method looks ahead.
+  };
+
   // A method that looks ahead has a linear outer optimizer or shared momentum: ParseRunConfig sees to it.
   FragmentOuter(const Options& options, Consensus consensus);
+  // Goes on from a state that Save gave under the same method; options.next_scalars is not used.
+  FragmentOuter(const Options& options, State state);
+  State Save() const;
 
   // What the next boundary needs.
   struct Staged {
@@ -73,6 +86,9 @@ class FragmentOuter {
     void LookAhead(absl::Span<const float> outer_gradient, absl::Span<float> out) const;
   };
   Staged Stage() const;
+  // Theta of a worker that begins a round now: the consensus, and where the method looks ahead, the outer steps of what
+  // is unsettled, [n].
+  std::vector<float> LookAhead() const;
 
   // Adds the contribution of a boundary; rounds ascend. Methods without look-ahead keep nothing of it.
   void Contribute(OwnContribution contribution);
@@ -94,7 +110,8 @@ class FragmentOuter {
   bool OwnMomentum() const;
   double Share() const;
   float Lambda() const;
-  std::vector<float> OwnMomentumBase() const;
+  std::vector<float> OwnMomentumTheta(bool staged) const;
+  Consensus SharedMomentumAhead(StepScalars* scalars) const;
   void StageSharedMomentum(Staged* staged) const;
 
   Options options_;

@@ -35,6 +35,33 @@ absl::Status Replica::Begin(int64_t first_round, std::vector<float> parameters) 
   return trainer_->WriteParameters(0, theta_);
 }
 
+absl::StatusOr<ReplicaState> Replica::Save() const {
+  ReplicaState state{.first_round = first_round_, .step = step_, .tokens = tokens_, .healed = healed_};
+  for (size_t f = 0; f < next_.size(); ++f) state.fragments.push_back({next_[f], weighed_[f]});
+  state.theta.resize(theta_.size());
+  DILOCO_RETURN_IF_ERROR(trainer_->ReadParameters(0, absl::MakeSpan(state.theta)));
+  state.anchor = anchor_;
+  DILOCO_ASSIGN_OR_RETURN(state.trainer, trainer_->SaveState());
+  return state;
+}
+
+absl::Status Replica::Restore(ReplicaState state) {
+  DILOCO_CHECK(state.fragments.size() == next_.size() && state.theta.size() == state.anchor.size() &&
+               static_cast<int64_t>(state.theta.size()) == layout_.element_count());
+  first_round_ = state.first_round;
+  step_ = state.step;
+  tokens_ = state.tokens;
+  healed_ = state.healed;
+  for (size_t f = 0; f < next_.size(); ++f) {
+    next_[f] = state.fragments[f].next;
+    weighed_[f] = state.fragments[f].weighed;
+  }
+  theta_ = std::move(state.theta);
+  anchor_ = std::move(state.anchor);
+  DILOCO_RETURN_IF_ERROR(trainer_->WriteParameters(0, theta_));
+  return trainer_->LoadState(std::move(state.trainer));
+}
+
 void Replica::Jump(int64_t step) {
   step_ = step;
   for (int f = 0; f < layout_.fragment_count(); ++f) {
@@ -68,13 +95,13 @@ std::vector<FragmentStop> Replica::Stops() const {
 }
 
 absl::StatusOr<bool> Replica::TakeOuterGradients(std::vector<FragmentStop>* stops) {
-  bool finite = true;
+  bool finite = !healed_;
   for (FragmentStop& each : *stops) {
     const FragmentRange& range = Range(each.fragment);
     const absl::Span<float> theta = Part(&theta_, range);
     DILOCO_RETURN_IF_ERROR(trainer_->ReadParameters(range.offset, theta));
     if (!each.stop.takes) continue;
-    each.weight = TakeWeight(each.fragment);
+    each.weight = WeightOf(each.fragment);
     if (method_.payload == Payload::kGradient) {
       each.outer_gradient = std::exchange(gradient_, {});
       finite = AllFinite(each.outer_gradient) && finite;
@@ -83,6 +110,7 @@ absl::StatusOr<bool> Replica::TakeOuterGradients(std::vector<FragmentStop>* stop
     each.outer_gradient.resize(theta.size());
     finite = TakeOuterGradient(Part(&anchor_, range), theta, absl::MakeSpan(each.outer_gradient)) && finite;
   }
+  healed_ = !finite;
   if (!finite) DILOCO_RETURN_IF_ERROR(Heal());
   return finite;
 }
@@ -95,8 +123,8 @@ absl::Status Replica::Heal() {
   return absl::OkStatus();
 }
 
-double Replica::TakeWeight(int fragment) {
-  const uint64_t fresh = tokens_ - std::exchange(weighed_[static_cast<size_t>(fragment)], tokens_);
+double Replica::WeightOf(int fragment) const {
+  const uint64_t fresh = tokens_ - weighed_[static_cast<size_t>(fragment)];
   // A weight is positive, also of a trainer that counts no tokens.
   return config_.outer.weights == Weights::kByTokens ? static_cast<double>(std::max<uint64_t>(1, fresh)) : 1;
 }
@@ -117,9 +145,23 @@ absl::Status Replica::SetTheta(const FragmentStop& stop, const FragmentOuter::St
   return trainer_->WriteParameters(range.offset, theta);
 }
 
+void Replica::NoteHandedOver(const FragmentStop& stop) {
+  DILOCO_CHECK(stop.stop.takes);
+  const auto fragment = static_cast<size_t>(stop.fragment);
+  weighed_[fragment] = tokens_;
+  if (stop.stop.sets) {
+    next_[fragment]->takes = false;
+  } else {
+    next_[fragment] = schedule_.Next(stop.fragment, stop.stop, first_round_);
+  }
+}
+
 void Replica::Leave(const std::vector<FragmentStop>& stops) {
+  healed_ = false;
   for (const FragmentStop& each : stops) {
-    next_[static_cast<size_t>(each.fragment)] = schedule_.Next(each.fragment, each.stop, first_round_);
+    const auto fragment = static_cast<size_t>(each.fragment);
+    if (each.stop.takes) weighed_[fragment] = tokens_;
+    next_[fragment] = schedule_.Next(each.fragment, each.stop, first_round_);
   }
 }
 

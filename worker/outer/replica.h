@@ -28,6 +28,22 @@ struct FragmentStop {
   double weight = 1;                  // Of that in the average, > 0 (outer.weights).
 };
 
+// A replica between two steps, or at a stop of which some is still to be done: for checkpoints.
+struct ReplicaState {
+  int64_t first_round = 0;
+  int64_t step = 0;     // Inner steps done.
+  uint64_t tokens = 0;  // Trained on.
+  bool healed = false;  // The stop under way is of an outer gradient that was not finite.
+  struct Fragment {
+    std::optional<Stop> next;  // nullopt: the run is over for it.
+    uint64_t weighed = 0;      // Tokens that no later contribution counts.
+  };
+  std::vector<Fragment> fragments;
+  std::vector<float> theta;  // The flat vector, as the trainer has it.
+  std::vector<float> anchor;
+  TrainerState trainer;
+};
+
 // For the training thread.
 class Replica {
  public:
@@ -36,6 +52,9 @@ class Replica {
 
   // Training begins at the start of `first_round`: theta and the anchors are `parameters`, [element_count].
   absl::Status Begin(int64_t first_round, std::vector<float> parameters);
+  // In its place: goes on from a state that Save gave for the same run and layout. Errors: of the trainer.
+  absl::Status Restore(ReplicaState state);
+  absl::StatusOr<ReplicaState> Save() const;
   // Goes on from `step`, without training up to it.
   void Jump(int64_t step);
   absl::StatusOr<StepReport> Step();
@@ -49,6 +68,9 @@ class Replica {
   bool GivesFirst() const { return HandsOverFirst(method_); }
   // Theta and the anchor of a fragment whose stop sets. `finite`: what TakeOuterGradients returned.
   absl::Status SetTheta(const FragmentStop& stop, const FragmentOuter::Staged& staged, bool finite);
+  // What this stop took is handed over, or abstained from: should the rest of the stop be done by a replica that is
+  // restored, it takes nothing again.
+  void NoteHandedOver(const FragmentStop& stop);
   // The stops are over.
   void Leave(const std::vector<FragmentStop>& stops);
 
@@ -68,7 +90,7 @@ class Replica {
   const FragmentRange& Range(int fragment) const { return layout_.fragments()[static_cast<size_t>(fragment)]; }
   absl::Status Heal();
   // Of what the fragment contributes now.
-  double TakeWeight(int fragment);
+  double WeightOf(int fragment) const;
 
   const RunConfig& config_;
   const Layout& layout_;
@@ -84,6 +106,7 @@ class Replica {
   std::vector<float> gradient_;    // Of the newest step, where that is the payload.
   uint64_t tokens_ = 0;            // Trained on.
   std::vector<uint64_t> weighed_;  // By fragment: those that no later contribution counts.
+  bool healed_ = false;            // At the stop under way.
 };
 
 }  // namespace diloco

@@ -9,13 +9,46 @@
 
 namespace diloco {
 
-const ContributionStore::Contribution& ContributionStore::Add(int64_t round, int fragment,
-                                                              absl::Span<const float> outer_gradient, double weight) {
+ContributionStore::Contribution& ContributionStore::Insert(int64_t round, int fragment, uint64_t element_count,
+                                                           double weight) {
   const auto [item, added] = contributions_.try_emplace({round, fragment});
   DILOCO_CHECK(added);
-  Contribution& contribution = item->second;
-  contribution.element_count = outer_gradient.size();
-  contribution.weight = weight;
+  item->second.element_count = element_count;
+  item->second.weight = weight;
+  return item->second;
+}
+
+void ContributionStore::Seal(Contribution* contribution) const {
+  const std::string_view encoded = contribution->encoded;
+  contribution->digest = DigestOf(encoded);
+  // An empty contribution is one chunk without payload.
+  for (size_t begin = 0; begin < std::max<size_t>(1, encoded.size()); begin += options_.chunk_bytes) {
+    contribution->chunk_crcs.push_back(ComputeCrc32c(encoded.substr(begin, options_.chunk_bytes)));
+  }
+}
+
+const ContributionStore::Contribution& ContributionStore::Restore(int64_t round, int fragment, uint64_t element_count,
+                                                                  std::string encoded, double weight) {
+  DILOCO_CHECK(encoded.size() == options_.codec->encoded_bytes(element_count));
+  Contribution& contribution = Insert(round, fragment, element_count, weight);
+  contribution.encoded = std::move(encoded);
+  Seal(&contribution);
+  return contribution;
+}
+
+absl::Span<const float> ContributionStore::residual(int fragment) const {
+  const auto feedback = feedback_.find(fragment);
+  return feedback == feedback_.end() ? absl::Span<const float>() : feedback->second.residual();
+}
+
+void ContributionStore::RestoreResidual(int fragment, std::vector<float> residual) {
+  DILOCO_CHECK(options_.error_feedback);
+  feedback_.insert_or_assign(fragment, ErrorFeedback(std::move(residual)));
+}
+
+const ContributionStore::Contribution& ContributionStore::Add(int64_t round, int fragment,
+                                                              absl::Span<const float> outer_gradient, double weight) {
+  Contribution& contribution = Insert(round, fragment, outer_gradient.size(), weight);
   contribution.encoded.resize(options_.codec->encoded_bytes(outer_gradient.size()));
   const absl::Span<char> out = absl::MakeSpan(contribution.encoded);
   const Rounding rounding = options_.rounding.For(round, fragment);
@@ -25,12 +58,7 @@ const ContributionStore::Contribution& ContributionStore::Add(int64_t round, int
   } else {
     options_.codec->encode(outer_gradient, rounding, out);
   }
-  contribution.digest = DigestOf(contribution.encoded);
-  const std::string_view encoded = contribution.encoded;
-  // An empty contribution is one chunk without payload.
-  for (size_t begin = 0; begin < std::max<size_t>(1, encoded.size()); begin += options_.chunk_bytes) {
-    contribution.chunk_crcs.push_back(ComputeCrc32c(encoded.substr(begin, options_.chunk_bytes)));
-  }
+  Seal(&contribution);
   return contribution;
 }
 

@@ -49,6 +49,11 @@ class ContributionStore {
 
   // Encodes an outer gradient, with error feedback the residual with it. (round, fragment) is not held yet.
   const Contribution& Add(int64_t round, int fragment, absl::Span<const float> outer_gradient, double weight);
+  // Takes over what an earlier process encoded. (round, fragment) is not held yet; `encoded` is of so many elements.
+  const Contribution& Restore(int64_t round, int fragment, uint64_t element_count, std::string encoded, double weight);
+  // Of the error feedback; empty before a fragment's first contribution and without error feedback.
+  absl::Span<const float> residual(int fragment) const;
+  void RestoreResidual(int fragment, std::vector<float> residual);
   // What became of it; it is held no more. With error feedback the residual takes back what was dropped for timing, and
   // is cleared by a refusal. Nothing happens when it is not held.
   void Settle(int64_t round, int fragment, ContributionFate fate);
@@ -60,9 +65,16 @@ class ContributionStore {
   v1::UploadRequest Chunk(int64_t round, int fragment, uint32_t chunk) const;
   v1::UploadRequest Query(int64_t round, int fragment) const;
 
+  // The contribution is held.
+  const Contribution& Get(int64_t round, int fragment) const { return contributions_.at({round, fragment}); }
+
   const Options& options() const { return options_; }
 
  private:
+  Contribution& Insert(int64_t round, int fragment, uint64_t element_count, double weight);
+  // Digest and checksums of contribution.encoded.
+  void Seal(Contribution* contribution) const;
+
   Options options_;
   std::map<std::pair<int64_t, int>, Contribution> contributions_;
   std::map<int, ErrorFeedback> feedback_;  // By fragment; empty without error feedback.

@@ -115,7 +115,13 @@ void Exchange::PublishEnd() {
 void Exchange::Fail(absl::Status status) {
   MutexLock lock(&mutex_);
   failure_.Update(status);
+  broken_down_ = true;
   changed_.NotifyAll();
+}
+
+bool Exchange::BrokenDown() const {
+  MutexLock lock(&mutex_);
+  return broken_down_;
 }
 
 void Exchange::NoteContact() {

@@ -96,6 +96,8 @@ class Exchange {
   void PublishEnd();
   // Ends all waits with this error; the first one counts.
   void Fail(absl::Status status);
+  // Fail was called, whatever else ended the waits.
+  bool BrokenDown() const;
   // The coordinator was heard.
   void NoteContact();
 
@@ -116,6 +118,7 @@ class Exchange {
   std::shared_ptr<const ConsensusCopy> copy_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  bool broken_down_ ABSL_GUARDED_BY(mutex_) = false;
   MonotonicTime heard_at_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -32,6 +32,12 @@ FragmentSync::FragmentSync(Options options, Consensus consensus)
   Remember();
 }
 
+FragmentSync::FragmentSync(Options options, FragmentOuter::State state)
+    : options_(std::move(options)), outer_(options_.outer, std::move(state)) {
+  average_.resize(outer_.consensus().parameters().size());
+  Remember();
+}
+
 void FragmentSync::Remember() {
   digests_.emplace_back(version(), outer_.consensus().ComputeDigest());
   if (digests_.size() > kDigestsKept) {

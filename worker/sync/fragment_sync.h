@@ -27,6 +27,10 @@ class FragmentSync {
   };
 
   FragmentSync(Options options, Consensus consensus);
+  // As a checkpoint has it.
+  FragmentSync(Options options, FragmentOuter::State state);
+  // Without the averages that are held back.
+  FragmentOuter::State Save() const { return outer_.Save(); }
 
   // Takes the global delta of round received(), to be applied by ApplyNext.
   void Hold(GlobalDelta delta);
@@ -40,6 +44,7 @@ class FragmentSync {
 
   void Contribute(OwnContribution contribution) { outer_.Contribute(std::move(contribution)); }
   FragmentOuter::Staged Stage() const { return outer_.Stage(); }
+  std::vector<float> LookAhead() const { return outer_.LookAhead(); }
 
   // Takes a snapshot that is newer than received(); `scalars` as for FragmentOuter::Resync.
   void Resync(Consensus consensus, const StepScalars& scalars, int64_t settled_round);

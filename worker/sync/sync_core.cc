@@ -81,6 +81,60 @@ SyncCore::SyncCore(Options options, const RunConfig* config, const Layout* layou
   }
 }
 
+FragmentSync::Options SyncCore::FragmentOptions(int fragment, const StepScalars& next_scalars) const {
+  return {.fragment = fragment,
+          .worker_id = options_.worker_id,
+          .downlink = downlink_,
+          .outer = {.method = FindMethod(config_.method),
+                    .lookahead = config_.lookahead,
+                    .blend = config_.blend,
+                    .next_scalars = next_scalars,
+                    .weights = config_.outer.weights,
+                    .workers = config_.run.workers}};
+}
+
+void SyncCore::Resume(SyncState state, MonotonicTime now) {
+  DILOCO_CHECK(fragments_.empty() && state.fragments.size() == stops_.size());
+  now_ = now;
+  DownloadMachine::Options download = DownloadOptions(options_.download, layout_);
+  for (size_t f = 0; f < state.fragments.size(); ++f) {
+    SyncState::Fragment& fragment = state.fragments[f];
+    const StepScalars next_scalars = fragment.outer.next_scalars;
+    fragments_.emplace_back(FragmentOptions(static_cast<int>(f), next_scalars), std::move(fragment.outer));
+    stops_[f] = fragment.stop;
+    if (!fragment.residual.empty()) store_.RestoreResidual(static_cast<int>(f), std::move(fragment.residual));
+    download.next_rounds.push_back(fragments_[f].version());
+    Announce(static_cast<int>(f));
+  }
+  download_ = DownloadMachine(download);
+  abstentions_ = std::move(state.abstentions);
+  for (SyncState::Contribution& each : state.contributions) {
+    const auto elements = static_cast<uint64_t>(layout_.fragments()[static_cast<size_t>(each.fragment)].count);
+    Offer(each.round, each.fragment,
+          store_.Restore(each.round, each.fragment, elements, std::move(each.encoded), each.weight));
+  }
+  copied_version_ = options_.evaluated_version;
+  MaybeCopyConsensus(false);
+  PublishStops();
+  TellObserver();
+  ReportStatus();
+}
+
+SyncState SyncCore::Save() const {
+  DILOCO_CHECK(!fragments_.empty());
+  SyncState state{.abstentions = abstentions_};
+  for (size_t f = 0; f < fragments_.size(); ++f) {
+    const absl::Span<const float> residual = store_.residual(static_cast<int>(f));
+    state.fragments.push_back(
+        {.outer = fragments_[f].Save(), .stop = stops_[f], .residual = {residual.begin(), residual.end()}});
+    for (const int64_t round : store_.Rounds(static_cast<int>(f))) {
+      const ContributionStore::Contribution& held = store_.Get(round, static_cast<int>(f));
+      state.contributions.push_back({static_cast<int>(f), round, held.weight, held.encoded});
+    }
+  }
+  return state;
+}
+
 absl::Status SyncCore::Handle(SyncEvent event, MonotonicTime now) {
   now_ = now;
   absl::Status status = std::visit([this](auto& e) { return On(std::move(e)); }, event);
@@ -115,9 +169,13 @@ absl::Status SyncCore::On(OuterGradientTaken event) {
   own.decoded.resize(event.outer_gradient.size());
   store_.options().codec->decode(contribution.encoded, absl::MakeSpan(own.decoded));
   fragments_[static_cast<size_t>(event.fragment)].Contribute(std::move(own));
-  Upload(ContributionOffered{event.round, event.fragment, contribution.encoded.size(),
-                             static_cast<uint32_t>(store_.options().chunk_bytes)});
+  Offer(event.round, event.fragment, contribution);
   return absl::OkStatus();
+}
+
+void SyncCore::Offer(int64_t round, int fragment, const ContributionStore::Contribution& contribution) {
+  Upload(ContributionOffered{round, fragment, contribution.encoded.size(),
+                             static_cast<uint32_t>(store_.options().chunk_bytes)});
 }
 
 absl::Status SyncCore::On(const RoundAbstained& event) {
@@ -145,6 +203,11 @@ absl::Status SyncCore::On(const TrainingStopped& event) {
     options_.report_soon();
   }
   return ApplyAllowed();
+}
+
+absl::Status SyncCore::On(const StateWanted& event) {
+  event.take(Save());
+  return absl::OkStatus();
 }
 
 // ---- Uploads ----

@@ -32,6 +32,7 @@
 #include "worker/sync/contribution_store.h"
 #include "worker/sync/exchange.h"
 #include "worker/sync/fragment_sync.h"
+#include "worker/sync/sync_state.h"
 
 namespace diloco {
 
@@ -61,6 +62,11 @@ struct TrainingAdvanced {
 struct TrainingStopped {
   int64_t last_round = -1;
 };
+// Asks for a copy of the state after everything that was handed over before. `take` is called by the sync thread, and
+// not at all when the worker cannot go on. Training has begun.
+struct StateWanted {
+  std::function<void(SyncState)> take;
+};
 // From the network.
 struct UploadReplied {
   int stream = 0;
@@ -80,8 +86,9 @@ struct DownloadFinished {
   absl::Status status;
 };
 
-using SyncEvent = std::variant<OuterGradientTaken, RoundAbstained, TrainingAdvanced, TrainingStopped, UploadReplied,
-                               UploadWritten, UploadClosed, SnapshotItemRead, SubscriptionItemRead, DownloadFinished>;
+using SyncEvent =
+    std::variant<OuterGradientTaken, RoundAbstained, TrainingAdvanced, TrainingStopped, StateWanted, UploadReplied,
+                 UploadWritten, UploadClosed, SnapshotItemRead, SubscriptionItemRead, DownloadFinished>;
 
 // What the sync thread asks of the network. Each call answers with events. At most one Send a stream is outstanding.
 class SyncNetwork {
@@ -106,6 +113,7 @@ class SyncCore {
     std::string worker_id;
     uint64_t incarnation = 0;
     int64_t first_round = 0;            // From JoinResponse.
+    int64_t evaluated_version = 0;      // Newest version that needs no evaluation any more.
     uint64_t chunk_bytes = 0;           // At most; kMaxChunkBytes but for tests.
     UploadMachine::Options upload;      // streams and bytes_per_second are the run's.
     DownloadMachine::Options download;  // fragments are the layout's.
@@ -116,6 +124,9 @@ class SyncCore {
   // The pointers outlive the object.
   SyncCore(Options options, const RunConfig* config, const Layout* layout, Exchange* exchange, StatusBoard* board,
            SyncNetwork* network);
+  // Before anything else, if the worker goes on from a checkpoint of the same run and layout. A stop of
+  // kBeforeTraining: it begins a round anew.
+  void Resume(SyncState state, MonotonicTime now);
 
   // Errors: the worker cannot go on; the exchange has been told.
   absl::Status Handle(SyncEvent event, MonotonicTime now);
@@ -128,6 +139,7 @@ class SyncCore {
   absl::Status On(const RoundAbstained& event);
   absl::Status On(const TrainingAdvanced& event);
   absl::Status On(const TrainingStopped& event);
+  absl::Status On(const StateWanted& event);
   absl::Status On(const UploadReplied& event);
   absl::Status On(const UploadWritten& event);
   absl::Status On(const UploadClosed& event);
@@ -135,6 +147,9 @@ class SyncCore {
   absl::Status On(const SubscriptionItemRead& event);
   absl::Status On(const DownloadFinished& event);
 
+  FragmentSync::Options FragmentOptions(int fragment, const StepScalars& next_scalars) const;
+  SyncState Save() const;
+  void Offer(int64_t round, int fragment, const ContributionStore::Contribution& contribution);
   absl::Status TakeSnapshot(uint64_t call);
   void Adopt(Snapshot snapshot);
   absl::Status TakeCommit(uint64_t call, const v1::GlobalDeltaCommit& commit);
@@ -151,6 +166,7 @@ class SyncCore {
   void MaybeCopyConsensus(bool at_end);
   void Announce(int fragment);
   void PublishStops();
+  void TellObserver();
   absl::Status MaybeFinish();
   void ReportStatus();
 

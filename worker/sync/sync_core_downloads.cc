@@ -120,16 +120,7 @@ void SyncCore::Adopt(Snapshot snapshot) {
   const bool first = fragments_.empty();
   for (size_t f = 0; f < snapshot.fragments.size(); ++f) {
     if (first) {
-      const FragmentOuter::Options outer{.method = FindMethod(config_.method),
-                                         .lookahead = config_.lookahead,
-                                         .blend = config_.blend,
-                                         .next_scalars = scalars,
-                                         .weights = config_.outer.weights,
-                                         .workers = config_.run.workers};
-      fragments_.emplace_back(
-          FragmentSync::Options{
-              .fragment = static_cast<int>(f), .worker_id = options_.worker_id, .downlink = downlink_, .outer = outer},
-          std::move(snapshot.fragments[f]));
+      fragments_.emplace_back(FragmentOptions(static_cast<int>(f), scalars), std::move(snapshot.fragments[f]));
     } else if (snapshot.version > fragments_[f].received()) {
       fragments_[f].Resync(std::move(snapshot.fragments[f]), scalars, snapshot.settled_rounds[f]);
     } else {

@@ -50,11 +50,15 @@ absl::Status SyncCore::ApplyAllowed() {
     MaybeCopyConsensus(false);
   }
   PublishStops();
-  // Only now: whoever hears of a version finds it staged.
+  TellObserver();
+  return MaybeFinish();
+}
+
+// Once it is staged: whoever hears of a version finds it.
+void SyncCore::TellObserver() {
   for (const auto& [fragment, version, digest] : std::exchange(announcements_, {})) {
     options_.on_consensus(fragment, version, digest);
   }
-  return MaybeFinish();
 }
 
 void SyncCore::Announce(int fragment) {
@@ -94,8 +98,7 @@ void SyncCore::PublishStops() {
     }
     FragmentOuter::Staged staged;
     if (round == kBeforeTraining) {
-      const absl::Span<const float> parameters = fragment.consensus().parameters();
-      staged = {.base = {parameters.begin(), parameters.end()}, .version = fragment.version()};
+      staged = {.base = fragment.LookAhead(), .version = fragment.version()};
     } else {
       staged = fragment.Stage();
     }

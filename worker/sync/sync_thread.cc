@@ -15,7 +15,8 @@ constexpr absl::Duration kIdleWake = absl::Seconds(60);
 }  // namespace
 
 SyncThread::SyncThread(SyncCore::Options options, const RunConfig* config, const Layout* layout, Exchange* exchange,
-                       StatusBoard* board, const Clock* clock, const std::vector<std::shared_ptr<grpc::Channel>>& bulk)
+                       StatusBoard* board, const Clock* clock, const std::vector<std::shared_ptr<grpc::Channel>>& bulk,
+                       std::optional<SyncState> resumed)
     : clock_(clock),
       exchange_(exchange),
       uploads_(bulk.size()),
@@ -23,6 +24,7 @@ SyncThread::SyncThread(SyncCore::Options options, const RunConfig* config, const
   for (const std::shared_ptr<grpc::Channel>& channel : bulk) {
     stubs_.push_back(v1::WorkerService::NewStub(channel));
   }
+  if (resumed) core_.Resume(*std::move(resumed), clock_->Now());
   thread_ = std::thread([this] { Run(); });
 }
 

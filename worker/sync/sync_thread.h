@@ -5,6 +5,7 @@
 #include <grpcpp/channel.h>
 
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -18,9 +19,10 @@ namespace diloco {
 
 class SyncThread final : private SyncNetwork {
  public:
-  // `bulk`: wire.connections channels. The pointers outlive the object.
+  // `bulk`: wire.connections channels. `resumed`: see SyncCore::Resume. The pointers outlive the object.
   SyncThread(SyncCore::Options options, const RunConfig* config, const Layout* layout, Exchange* exchange,
-             StatusBoard* board, const Clock* clock, const std::vector<std::shared_ptr<grpc::Channel>>& bulk);
+             StatusBoard* board, const Clock* clock, const std::vector<std::shared_ptr<grpc::Channel>>& bulk,
+             std::optional<SyncState> resumed);
   // Cancels every call and joins the thread.
   ~SyncThread() override;
 

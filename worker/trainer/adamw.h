@@ -19,6 +19,8 @@ class AdamW final : public InnerOptimizer {
 
   void Step(double rate) override;
   void Reset() override { updates_ = 0; }
+  TrainerState Save() const override;
+  absl::Status Load(TrainerState state) override;
 
  private:
   InnerSection inner_;

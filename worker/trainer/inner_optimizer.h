@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/config/run_config.h"
+#include "worker/trainer/trainer_state.h"
 
 namespace diloco {
 
@@ -19,6 +20,10 @@ class InnerOptimizer {
 
   // Forgets what earlier steps left behind; the next step is a first one.
   virtual void Reset() = 0;
+
+  // As Trainer's; names begin with "inner.".
+  virtual TrainerState Save() const = 0;
+  virtual absl::Status Load(TrainerState state) = 0;
 };
 
 // The optimizer that `inner` names. Shapes: theta, gradient [n], float32, on one device; kept, not copied. `decayed`:

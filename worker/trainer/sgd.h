@@ -16,6 +16,8 @@ class Sgd final : public InnerOptimizer {
 
   void Step(double rate) override;
   void Reset() override {}
+  TrainerState Save() const override { return {}; }
+  absl::Status Load(TrainerState state) override { return state.CheckEmpty(); }
 
  private:
   const double clip_;

@@ -71,6 +71,12 @@ class TorchTrainer final : public Trainer {
   absl::Status ReadParameters(int64_t offset, absl::Span<float> out) override;
   absl::Status WriteParameters(int64_t offset, absl::Span<const float> parameters) override;
   void ResetInnerOptimizer() override { optimizer_->Reset(); }
+  absl::StatusOr<TrainerState> SaveState() override {
+    return WithoutExceptions([&]() -> absl::StatusOr<TrainerState> { return optimizer_->Save(); });
+  }
+  absl::Status LoadState(TrainerState state) override {
+    return WithoutExceptions([&] { return optimizer_->Load(std::move(state)); });
+  }
   absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float> parameters) override {
     return WithoutExceptions([&] { return EvaluateAt(parameters); });
   }

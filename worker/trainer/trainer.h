@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 
 #include "common/layout/layout.h"
+#include "worker/trainer/trainer_state.h"
 
 namespace diloco {
 
@@ -46,6 +47,13 @@ class Trainer {
 
   // Forgets the inner optimizer's moments, after an outer gradient that was not finite.
   virtual void ResetInnerOptimizer() = 0;
+
+  // For checkpoints: what the next step depends on besides the parameters, and the same again. Whatever of it has to do
+  // with the parameters gives way to a later WriteParameters; loaded after it, steps go on bit for bit, on the same
+  // device with as many threads.
+  // Errors of LoadState, kFailedPrecondition: something is missing, has another size or is not known, with its name.
+  virtual absl::StatusOr<TrainerState> SaveState() = 0;
+  virtual absl::Status LoadState(TrainerState state) = 0;
 
   // Loss on held-out data with the given parameters, all of them; the trainer's own parameters, optimizer and data
   // position are the same afterwards. Shapes: [layout.element_count()]. Errors, kFailedPrecondition: the trainer has no

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
+#include "tests/support/saved_doubles.h"
 #include "worker/trainer/trainer.h"
 
 namespace diloco {
@@ -36,6 +38,8 @@ class QuadraticTrainer final : public Trainer {
   absl::Status ReadParameters(int64_t offset, absl::Span<float> out) override;
   absl::Status WriteParameters(int64_t offset, absl::Span<const float> parameters) override;
   void ResetInnerOptimizer() override { ++resets_; }
+  absl::StatusOr<TrainerState> SaveState() override { return SaveDoubles(theta_); }
+  absl::Status LoadState(TrainerState state) override { return LoadDoubles(std::move(state), &theta_); }
   absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float> parameters) override;
 
   int resets() const { return resets_; }

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/status_macros.h"
+
 namespace diloco {
 namespace {
 
@@ -45,6 +47,12 @@ class CountingTrainer final : public Trainer {
     return absl::OkStatus();
   }
   void ResetInnerOptimizer() override { ++resets; }
+  absl::StatusOr<TrainerState> SaveState() override { return TrainerState{.counts = {{"resets", resets}}}; }
+  absl::Status LoadState(TrainerState state) override {
+    DILOCO_ASSIGN_OR_RETURN(const int64_t saved, state.TakeCount("resets"));
+    resets = static_cast<int>(saved);
+    return state.CheckEmpty();
+  }
   absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float>) override { return EvaluationReport{}; }
 
   std::vector<float> theta = {9, 9, 9, 9};

@@ -1,0 +1,83 @@
+#include "worker/checkpoint/checkpoint_writer.h"
+
+#include <string>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/log/log.h"
+#include "spdlog/spdlog.h"
+
+namespace diloco {
+
+CheckpointWriter::CheckpointWriter(CheckpointFolder* folder, CheckpointOwner owner, StatusBoard* board,
+                                   const Clock* clock)
+    : folder_(folder), owner_(std::move(owner)), board_(board), clock_(clock) {
+  thread_ = std::thread([this] { Run(); });
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  {
+    MutexLock lock(&mutex_);
+    closed_ = true;
+    changed_.NotifyAll();
+  }
+  thread_.join();
+}
+
+bool CheckpointWriter::TryReserve() {
+  MutexLock lock(&mutex_);
+  return !std::exchange(reserved_, true);
+}
+
+void CheckpointWriter::Submit(WorkerCheckpoint checkpoint) {
+  MutexLock lock(&mutex_);
+  DILOCO_CHECK(reserved_ && !submitted_);
+  submitted_.emplace(std::move(checkpoint));
+  changed_.NotifyAll();
+}
+
+bool CheckpointWriter::AwaitIdle(MonotonicTime deadline) {
+  MutexLock lock(&mutex_);
+  bool in_time = true;
+  while (reserved_ && in_time) in_time = changed_.WaitUntil(&mutex_, ToSteady(deadline));
+  return !reserved_;
+}
+
+void CheckpointWriter::Run() {
+  while (true) {
+    std::optional<WorkerCheckpoint> checkpoint;
+    {
+      MutexLock lock(&mutex_);
+      while (!submitted_ && !closed_) changed_.Wait(&mutex_);
+      if (!submitted_) return;
+      checkpoint.swap(submitted_);
+    }
+    Write(*checkpoint);
+    checkpoint.reset();  // Before another one is made.
+    MutexLock lock(&mutex_);
+    reserved_ = false;
+    changed_.NotifyAll();
+  }
+}
+
+void CheckpointWriter::Write(const WorkerCheckpoint& checkpoint) {
+  const MonotonicTime start = clock_->Now();
+  const CheckpointContent content = DescribeCheckpoint(owner_, checkpoint);
+  const absl::StatusOr<std::string> path = folder_->Write(content);
+  const ReplicaState& replica = checkpoint.training.replica;
+  if (!path.ok()) {
+    spdlog::error("event=checkpoint_failed step={} status={}", replica.step, Quoted(path.status().ToString()));
+    board_->Update([](WorkerStatus& status) { ++status.checkpoints_failed; });
+    return;
+  }
+  spdlog::info("event=checkpoint_written path={} step={} round={} version={} seconds={:.3f}", Quoted(*path),
+               replica.step, replica.step / owner_.config->inner_steps,
+               checkpoint.sync.fragments.front().outer.consensus.version(),
+               absl::ToDoubleSeconds(clock_->Now() - start));
+  board_->Update([&](WorkerStatus& status) {
+    ++status.checkpoints_written;
+    status.checkpoint_step = replica.step;
+  });
+}
+
+}  // namespace diloco
