@@ -279,7 +279,8 @@ int64_t RoundMachine::State::FirstRoundOf(const std::string& joiner) const {
     newest_own = std::max(newest_own, *std::max_element(known->settled_rounds.begin(), known->settled_rounds.end()));
   }
   if (needed && newest_own < oldest) return oldest;
-  return std::max(oldest, newest_own) + 1;
+  // Not beyond the end: who comes too late for any round still follows the run to it.
+  return std::min(std::max(oldest, newest_own) + 1, options.rounds);
 }
 
 int64_t RoundMachine::State::OldestOpenRound() const {

@@ -366,7 +366,7 @@ int64_t NaiveModel::FirstRound(const std::string& joiner) const {
     needed = needed || others < Quorum(fragment, oldest);
   }
   if (needed && newest_own < oldest) return oldest;
-  return std::max(newest_own, oldest) + 1;
+  return std::min(std::max(newest_own, oldest) + 1, options_.rounds);
 }
 
 void NaiveModel::Restart(MonotonicTime now) {
