@@ -199,6 +199,17 @@ TEST_F(DriverOperatorTest, AnEvictionStandsUntilItIsLifted) {
   EXPECT_FALSE(joined->directive().drain());
 }
 
+TEST_F(DriverOperatorTest, AWorkerThatSleptThroughItsEvictionJoinsAgain) {
+  ASSERT_TRUE(Evict("west").ok());
+  ASSERT_TRUE(Admit("west").ok());
+  const HandWorker::Session session = west_.OpenSession();
+  west_.Send(session, west_.Heartbeat());
+  EXPECT_EQ(session.closed->code(), absl::StatusCode::kAborted);
+  const auto joined = west_.Join();
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(Summary("west").state(), v1::WORKER_STATE_ALIVE);
+}
+
 TEST_F(DriverOperatorTest, AnEvictedSeederIsReplaced) {
   Coordinator coordinator(RunYaml(2, 8, "fp32", "fp32"));
   ASSERT_TRUE(coordinator.Start().ok());
