@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kFolder[] = "data";
 // Far beyond what the longest run needs.
-constexpr uint64_t kMaxEvents = 20'000'000;
+constexpr uint64_t kMaxEvents = 50'000'000;
 
 std::vector<FragmentFacts> FactsOf(const Scenario& scenario) {
   const QuadraticTrainer trainer(scenario.workers.front().options.trainer);
@@ -30,10 +30,20 @@ std::vector<FragmentFacts> FactsOf(const Scenario& scenario) {
   return facts;
 }
 
+// Some rules are only put to the test when something else goes wrong as well.
+Scenario ForShim(Scenario scenario, Shim shim) {
+  if (shim == Shim::kForgetIncarnation) {
+    scenario.faults.push_back(Fault::kWorkerKilled);
+    scenario.service.duplicate_chance = 0.5;
+    scenario.service.duplicate_delay = absl::Seconds(5);
+  }
+  return scenario;
+}
+
 }  // namespace
 
 Cluster::Cluster(Scenario scenario, Shim shim)
-    : scenario_(std::move(scenario)),
+    : scenario_(ForShim(std::move(scenario), shim)),
       random_(scenario_.seed ^ 0x5EED),
       auditor_(scenario_.config, FactsOf(scenario_), &loop_),
       disk_(&random_, &points_),
@@ -51,6 +61,7 @@ Cluster::Cluster(Scenario scenario, Shim shim)
     RestartCoordinator();
   });
   coordinator_.SetOnUp([this] {
+    if (healed_) AdmitAll();
     for (const auto& worker : workers_) worker->CoordinatorIsUp();
   });
   for (const Scenario::Worker& worker : scenario_.workers) {
@@ -64,7 +75,7 @@ Cluster::Cluster(Scenario scenario, Shim shim)
   }
 }
 
-void Cluster::Run() {
+void Cluster::Run(const std::function<void()>& watch) {
   Start();
   const absl::Duration deadline = scenario_.Deadline();
   while (!coordinator_.finished() && !auditor_.failed()) {
@@ -73,6 +84,7 @@ void Cluster::Run() {
       auditor_.Fail(absl::StrFormat("the run has not ended %s after the last fault\n%s",
                                     absl::FormatDuration(loop_.Elapsed() - scenario_.faults_until), Describe()));
     }
+    if (watch) watch();
   }
   if (!auditor_.failed()) auditor_.OnFinished(&disk_, kFolder);
 }
@@ -145,7 +157,28 @@ void Cluster::Inject(Fault fault) {
     case Fault::kDiskErrors:
       disk_.SetErrorChance(random_.Pick<double>({0, 0, 0.002, 0.02}));
       break;
+    case Fault::kDrain:
+      Ask(&Driver::DrainWorker, worker->id());
+      break;
+    case Fault::kEvict:
+      Ask(&Driver::EvictWorker, worker->id());
+      loop_.After(4 * pause, [this] { AdmitAll(); });
+      break;
   }
+}
+
+template <typename Request, typename Response>
+void Cluster::Ask(void (Driver::*method)(Request, Reply<Response>), const std::string& worker) {
+  if (!coordinator_.up()) return;
+  Request request;
+  request.set_run_id(scenario_.config.run.id);
+  request.set_worker_id(worker);
+  (coordinator_.driver()->*method)(std::move(request), [](const absl::StatusOr<Response>&) {});
+  coordinator_.ScheduleTurn();
+}
+
+void Cluster::AdmitAll() {
+  for (const auto& worker : workers_) Ask(&Driver::AdmitWorker, worker->id());
 }
 
 void Cluster::CutLinks(int region) {
@@ -159,6 +192,7 @@ void Cluster::Heal() {
   healed_ = true;
   auditor_.Note("no more faults");
   points_.Disarm();
+  AdmitAll();
   disk_.SetFull(false);
   disk_.SetErrorChance(0);
   service_.Heal();
@@ -173,8 +207,9 @@ void Cluster::RestartCoordinator() {
 }
 
 void Cluster::RestartWorker(WorkerNode* worker) {
-  // Done, or told that the run has ended.
-  if (worker->done() || absl::IsFailedPrecondition(worker->ended_with())) return;
+  // Trained to the end, or told that the run has ended. One that was drained comes back.
+  const bool over = auditor_.rounds_published() == scenario_.config.run.rounds;
+  if ((worker->done() && over) || absl::IsFailedPrecondition(worker->ended_with())) return;
   loop_.After(random_.Between(absl::Milliseconds(50), random_.Pick({absl::Seconds(1), absl::Seconds(10)})), [worker] {
     if (!worker->up()) worker->Boot();
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,8 +24,9 @@ class Cluster {
  public:
   explicit Cluster(Scenario scenario, Shim shim = Shim::kNone);
 
-  // Until the run has ended and everybody has left, or a rule is broken: an overdue end is one.
-  void Run();
+  // Until the run has ended and everybody has left, or a rule is broken: an overdue end is one. `watch` is called after
+  // each event.
+  void Run(const std::function<void()>& watch = nullptr);
 
   const Auditor& auditor() const { return auditor_; }
   CrashPoints& points() { return points_; }
@@ -44,6 +46,10 @@ class Cluster {
   CoordinatorNode::Death DrawDeath();
   void RestartCoordinator();
   void RestartWorker(WorkerNode* worker);
+  // An operator's requests, when there is a coordinator to hear them.
+  template <typename Request, typename Response>
+  void Ask(void (Driver::*method)(Request, Reply<Response>), const std::string& worker);
+  void AdmitAll();
 
   const Scenario scenario_;
   EventLoop loop_;

@@ -84,7 +84,7 @@ bool Disk::Dies(const std::string& name, CrashSide side) {
 
 absl::Status Disk::Change(const std::string& name, bool writes, const std::function<absl::Status()>& change) {
   if (dead_) return Died();
-  ++changes_;
+  if (++changes_ % 1024 == 0) files_.ForgetOperations();
   if (Dies(name, CrashSide::kBefore)) return Died();
   if (writes && Dies(name, CrashSide::kWithin)) {
     files_.FailAt(0, Died());

@@ -93,7 +93,8 @@ WorkerNode::Options DrawWorker(Random& random, int index, int elements, int tens
 }  // namespace
 
 absl::Duration Scenario::Deadline() const {
-  const absl::Duration round = config.rounds.grace_window.value_or(absl::Seconds(30)) + 2 * config.rounds.lease + absl::Seconds(30);
+  const absl::Duration round =
+      config.rounds.grace_window.value_or(absl::Seconds(30)) + 2 * config.rounds.lease + absl::Seconds(30);
   return faults_until + absl::Minutes(10) + round * static_cast<double>(config.run.rounds);
 }
 
@@ -118,6 +119,45 @@ Scenario CalmScenario(uint64_t seed, const std::string& yaml, int count) {
   scenario.pool_time = absl::Milliseconds(random.Pick<int64_t>({1, 5, 40}));
   scenario.link.delay = absl::Milliseconds(random.Pick<int64_t>({0, 2, 40}));
   scenario.link.jitter = absl::Milliseconds(random.Pick<int64_t>({0, 1, 30}));
+  return scenario;
+}
+
+Scenario BusyScenario(uint64_t seed) {
+  Scenario scenario = CalmScenario(seed,
+                                   "run: {id: sim, workers: 3, rounds: 12}\n"
+                                   "method: eager\ninner_steps: 2\nfragments: {count: 2}\n"
+                                   "rounds: {quorum: 1, grace_window: 300ms, heartbeat_interval: 200ms, lease: 800ms, "
+                                   "snapshot_every: 2}\neval: {every: 1}\n",
+                                   4);
+  scenario.workers.back().starts_at = absl::Seconds(3);
+  scenario.faults = {Fault::kWorkerKilled, Fault::kWorkerCut, Fault::kDrain, Fault::kEvict};
+  scenario.fault_every = absl::Milliseconds(400);
+  scenario.faults_until = absl::Seconds(10);
+  scenario.power_cuts = true;
+  return scenario;
+}
+
+Scenario WeekScenario(uint64_t seed) {
+  Scenario scenario = CalmScenario(seed,
+                                   "run: {id: sim, workers: 3, rounds: 5040}\n"
+                                   "method: eager\ninner_steps: 2\nfragments: {count: 2}\n"
+                                   "rounds: {quorum: 2, grace_window: 60s, heartbeat_interval: 30s, lease: 120s, "
+                                   "snapshot_every: 10}\neval: {every: 10}\n",
+                                   4);
+  for (Scenario::Worker& worker : scenario.workers) worker.options.step_time = absl::Seconds(29);
+  scenario.faults = {Fault::kCoordinatorAtPoint,
+                     Fault::kCoordinatorStopped,
+                     Fault::kWorkerKilled,
+                     Fault::kWorkerStopped,
+                     Fault::kWorkerCut,
+                     Fault::kRegionCut,
+                     Fault::kSlowReader,
+                     Fault::kDiskFull,
+                     Fault::kDrain,
+                     Fault::kEvict};
+  scenario.fault_every = absl::Minutes(10);
+  scenario.faults_until = absl::Hours(24 * 7);
+  scenario.power_cuts = true;
   return scenario;
 }
 

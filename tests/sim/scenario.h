@@ -29,8 +29,10 @@ enum class Fault {
   kSlowReader,
   kDiskFull,
   kDiskErrors,
+  kDrain,  // An operator's; the worker comes back later.
+  kEvict,  // Let in again after a while.
 };
-inline constexpr int kFaults = 10;
+inline constexpr int kFaults = 12;
 
 struct Scenario {
   uint64_t seed = 0;
@@ -59,5 +61,9 @@ struct Scenario {
 Scenario DrawScenario(uint64_t seed);
 // Of a configuration that is given: `count` workers, no faults.
 Scenario CalmScenario(uint64_t seed, const std::string& yaml, int count);
+// Short, and with everything in it that a coordinator does: where crash points are looked for.
+Scenario BusyScenario(uint64_t seed);
+// A week of simulated time, and some fault every few minutes.
+Scenario WeekScenario(uint64_t seed);
 
 }  // namespace diloco::sim

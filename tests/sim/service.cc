@@ -45,6 +45,8 @@ std::function<void(v1::SessionRequest)> Service::OpenSession(const std::shared_p
   });
   node_.ScheduleTurn();
   return [this, token](v1::SessionRequest request) {
+    uint64_t& newest = newest_incarnation_[request.worker_id()];
+    newest = std::max(newest, request.incarnation());
     node_.driver()->SessionMessage(token, std::move(request));
     node_.ScheduleTurn();
   };
@@ -53,9 +55,7 @@ std::function<void(v1::SessionRequest)> Service::OpenSession(const std::shared_p
 void Service::Take(v1::UploadRequest request, std::function<void(const absl::StatusOr<v1::UploadResponse>&)> reply) {
   const v1::UploadRequest sent = request;
   if (shim_ == Shim::kForgetIncarnation) {
-    uint64_t& newest = newest_incarnation_[request.worker_id()];
-    newest = std::max(newest, request.incarnation());
-    request.set_incarnation(newest);
+    request.set_incarnation(std::max(newest_incarnation_[request.worker_id()], request.incarnation()));
   }
   node_.driver()->Upload(std::move(request), [this, sent, life = node_.life(), reply = std::move(reply)](
                                                  const absl::StatusOr<v1::UploadResponse>& response) {

@@ -39,6 +39,7 @@ class FaultFileSystem final : public FileSystem {
   // One line a change: "create PATH", "append PATH BYTES", "sync PATH", "truncate PATH SIZE", "rename FROM TO",
   // "remove PATH", "sync-folder FOLDER".
   const std::vector<std::string>& operations() const { return operations_; }
+  void ForgetOperations() { operations_.clear(); }
 
   // What becomes, in a power cut, of bytes that were appended and not synced.
   enum class Unsynced {

@@ -15,6 +15,8 @@ namespace diloco::sim {
 namespace {
 
 constexpr size_t kNotes = 40;
+// Rounds whose messages and contributions are remembered: more than anybody can still be given or send.
+constexpr int64_t kRoundsKept = 256;
 
 }  // namespace
 
@@ -26,7 +28,7 @@ Auditor::Auditor(const RunConfig& config, std::vector<FragmentFacts> fragments, 
     Fragment& fragment = fragments_.emplace_back();
     fragment.residual.assign(facts.initial.size(), 0.0f);
     fragment.consensus.Start(config.outer.optimizer, std::move(facts.initial), std::move(facts.decayed));
-    fragment.digests.push_back(fragment.consensus.Digest());
+    fragment.digests[fragment.consensus.version] = fragment.consensus.Digest();
   }
 }
 
@@ -184,9 +186,20 @@ void Auditor::Verify(const Place& place, const Delta& delta) {
   const size_t elements = fragment.consensus.parameters.size();
   fragment.consensus.Apply(config_.outer.optimizer, commit.scalars(),
                            testing::NaiveDecode(config_.wire.downlink, payload, elements));
-  fragment.digests.push_back(fragment.consensus.Digest());
+  fragment.digests[fragment.consensus.version] = fragment.consensus.Digest();
   ++verified_;
   merged_ += merged;
+  if (place.second % kRoundsKept == 0) Forget(place.second - kRoundsKept);
+}
+
+void Auditor::Forget(int64_t before) {
+  for (Fragment& fragment : fragments_) {
+    std::erase_if(fragment.digests, [before](const auto& each) { return each.first < before; });
+  }
+  std::erase_if(published_, [before](const auto& each) { return each.first.second < before; });
+  std::erase_if(given_, [before](const Place& place) { return place.second < before; });
+  std::erase_if(settled_, [before](const auto& each) { return std::get<2>(each.first) < before; });
+  std::erase_if(sent_, [before](const auto& each) { return std::get<2>(each.first.first) < before; });
 }
 
 void Auditor::VerifyLine(const Place& place, const v1::SettledContribution& line) {

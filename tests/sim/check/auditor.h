@@ -77,15 +77,16 @@ class Auditor final : public Witness {
     std::string commit;
   };
   struct Fragment {
-    NaiveConsensus consensus;          // With every published round.
-    std::vector<std::string> digests;  // By version.
-    std::vector<float> residual;       // Of the downlink, while it is known.
+    NaiveConsensus consensus;                // With every published round.
+    std::map<int64_t, std::string> digests;  // By version.
+    std::vector<float> residual;             // Of the downlink, while it is known.
   };
 
   void Require(bool holds, const std::string& rule) {
     if (!holds) Fail(rule);
   }
   void Verify(const Place& place, const Delta& delta);
+  void Forget(int64_t before);
   void VerifyLine(const Place& place, const v1::SettledContribution& line);
   std::vector<float> NaiveAverage(const Place& place, const v1::SettledList& settled);
   std::string NaivePayload(const Place& place, std::vector<float> average);

@@ -13,9 +13,9 @@
 namespace diloco::sim {
 
 std::string Auditor::DigestAt(int fragment, int64_t version) const {
-  const std::vector<std::string>& digests = fragments_.at(static_cast<size_t>(fragment)).digests;
-  return version >= 0 && version < static_cast<int64_t>(digests.size()) ? digests[static_cast<size_t>(version)]
-                                                                        : "not published";
+  const std::map<int64_t, std::string>& digests = fragments_.at(static_cast<size_t>(fragment)).digests;
+  const auto found = digests.find(version);
+  return found == digests.end() ? "not published" : found->second;
 }
 
 void Auditor::OnConsensus(const std::string& worker, int fragment, int64_t version, const Digest& digest) {
