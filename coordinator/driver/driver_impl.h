@@ -194,9 +194,6 @@ class Driver::Impl {
   // What a directive says to everybody, and what it adds for one.
   v1::Directive CommonDirective() const;
   v1::Directive DirectiveFor(const std::string& worker, v1::Directive common) const;
-  v1::WorkerState StateOf(const MemberView& member) const;
-  MemberCounts CountMembers() const;
-  uint32_t WorkersAlive() const;
   absl::Status CheckSessionMessage(const v1::SessionRequest& request) const;
   void TakeEvaluations(const v1::SessionRequest& request);
   void FinishSeed(const CheckedSeed& seed, const PendingReply<v1::SeedResponse>& reply);
@@ -240,6 +237,9 @@ class Driver::Impl {
   int64_t RetainFrom();
 
   // driver_views.cc
+  v1::WorkerState StateOf(const MemberView& member) const;
+  MemberCounts CountMembers() const;
+  uint32_t WorkersAlive() const;
   std::vector<RoundView> OpenRounds() const;
   // Stands still while the process does: what it did not hear then was not the workers' silence.
   MonotonicTime Now() const { return world_.clock->Now() + -paused_; }

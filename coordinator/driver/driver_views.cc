@@ -66,6 +66,45 @@ absl::Status Driver::Impl::CheckAdminRun(const std::string& run_id) const {
   return run_id.empty() ? absl::OkStatus() : CheckRun(run_id);
 }
 
+v1::WorkerState Driver::Impl::StateOf(const MemberView& member) const {
+  switch (member.state) {
+    case MemberState::kAlive:
+      break;
+    case MemberState::kLost:
+      return v1::WORKER_STATE_LOST;
+    case MemberState::kLeft:
+      return v1::WORKER_STATE_LEFT;
+    case MemberState::kEvicted:
+      return v1::WORKER_STATE_EVICTED;
+  }
+  if (member.draining) {
+    return v1::WORKER_STATE_DRAINING;
+  }
+  const auto info = members_.find(member.worker);
+  return info != members_.end() && info->second.suspended ? v1::WORKER_STATE_SUSPENDED : v1::WORKER_STATE_ALIVE;
+}
+
+MemberCounts Driver::Impl::CountMembers() const {
+  MemberCounts counts;
+  for (const MemberView& member : machine_.Members()) {
+    const v1::WorkerState state = StateOf(member);
+    counts.alive += state == v1::WORKER_STATE_ALIVE ? 1 : 0;
+    counts.draining += state == v1::WORKER_STATE_DRAINING ? 1 : 0;
+    counts.suspended += state == v1::WORKER_STATE_SUSPENDED ? 1 : 0;
+    counts.lost += state == v1::WORKER_STATE_LOST ? 1 : 0;
+    counts.left += state == v1::WORKER_STATE_LEFT ? 1 : 0;
+    counts.evicted += state == v1::WORKER_STATE_EVICTED ? 1 : 0;
+    counts.participating += member.participating ? 1 : 0;
+  }
+  return counts;
+}
+
+uint32_t Driver::Impl::WorkersAlive() const {
+  const std::vector<MemberView> members = machine_.Members();
+  return static_cast<uint32_t>(std::count_if(
+      members.begin(), members.end(), [](const MemberView& member) { return member.state == MemberState::kAlive; }));
+}
+
 std::vector<RoundView> Driver::Impl::OpenRounds() const {
   std::vector<RoundView> open;
   for (int fragment = 0; run_ != nullptr && fragment < run_->layout->fragment_count(); ++fragment) {

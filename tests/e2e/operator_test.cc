@@ -111,5 +111,15 @@ TEST_F(OperatorTest, DrainsEvictsAndAdmitsWhileTheRunGoesOn) {
   EXPECT_EQ(*coordinator_.Stop(), 0) << coordinator_.Log();
 }
 
+TEST_F(OperatorTest, DrainsAWorkerThatStillWaitsForTheOthers) {
+  ASSERT_TRUE(coordinator_.Start().ok()) << coordinator_.Log();
+  Process w0 = StartWorker("w0");
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (State("w0") != "WORKER_STATE_ALIVE") ASSERT_LT(absl::Now(), deadline) << Log("w0");
+  ASSERT_TRUE(coordinator_.Ctl({"worker", "drain", "w0", "--yes"}).ok());
+  EXPECT_EQ(ExitCode(&w0), 0) << Log("w0");
+  EXPECT_EQ(State("w0"), "WORKER_STATE_LEFT");
+}
+
 }  // namespace
 }  // namespace diloco
