@@ -1,4 +1,5 @@
 // diloco-coordinator: averages what the workers of a run send and publishes the averages.
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -7,6 +8,7 @@
 #include "absl/status/statusor.h"
 
 #include "common/base/exit_code.h"
+#include "common/base/thread_check.h"
 #include "common/log/log.h"
 #include "common/rpc/server.h"
 #include "coordinator/app/coordinator.h"
@@ -16,17 +18,23 @@
 namespace diloco {
 namespace {
 
+// Its own and those of gRPC; more of the latter start with the load.
+constexpr int kThreadsNeeded = 48;
+
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "%s: %s\n", kCoordinatorProgram, std::string(status.message()).c_str());
   return static_cast<int>(ExitCodeFor(status));
 }
 
-[[noreturn]] void ExitInterrupted() {
-  std::_Exit(Fail(
-      absl::CancelledError("interrupted before it was ready, or twice; the data folder is as the last sync left it")));
+// Being told to go is no failure, however early.
+[[noreturn]] void ExitInterrupted(int signal) {
+  const int exit_code = Fail(
+      absl::CancelledError("interrupted before it was ready, or twice; the data folder is as the last sync left it"));
+  std::_Exit(signal == SIGTERM ? static_cast<int>(ExitCode::kOk) : exit_code);
 }
 
 int Main(int argc, char** argv) {
+  if (const absl::Status status = CheckThreadsStart(kThreadsNeeded); !status.ok()) return Fail(status);
   StopSignals signals(ExitInterrupted);
   const absl::StatusOr<CommandLine> command_line = ParseCommandLine(argc, argv);
   if (!command_line.ok()) return Fail(command_line.status());

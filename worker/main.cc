@@ -10,6 +10,7 @@
 
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
+#include "common/base/thread_check.h"
 #include "common/log/log.h"
 #include "common/rpc/server.h"
 #include "worker/app/options.h"
@@ -31,6 +32,9 @@ void OnSignal(int signal) {
   }
   stop_signal = signal;
 }
+
+// Its own, and those of gRPC and LibTorch; more of the latter two start with the load.
+constexpr int kThreadsNeeded = 48;
 
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "%s: %s\n", kWorkerProgram, std::string(status.message()).c_str());
@@ -74,6 +78,7 @@ int Main(int argc, char** argv) {
   std::signal(SIGINT, OnSignal);
   std::signal(SIGTERM, OnSignal);
   std::signal(SIGPIPE, SIG_IGN);  // Training outlives whoever reads its output.
+  if (const absl::Status threads = CheckThreadsStart(kThreadsNeeded); !threads.ok()) return Fail(threads);
   const absl::StatusOr<WorkerCommand> command = ParseWorkerCommand(argc, argv);
   if (!command.ok()) return Fail(command.status());
   const absl::Status status = std::visit([](const auto& chosen) { return Run(chosen); }, *command);

@@ -18,7 +18,7 @@ sigset_t Signals() {
 
 }  // namespace
 
-StopSignals::StopSignals(std::function<void()> interrupted) : interrupted_(std::move(interrupted)) {
+StopSignals::StopSignals(std::function<void(int signal)> interrupted) : interrupted_(std::move(interrupted)) {
   const sigset_t signals = Signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   thread_ = std::thread([this] { Run(); });
@@ -49,7 +49,7 @@ void StopSignals::Run() {
       stopping_ = true;
       std::exchange(stop_, nullptr)();
     } else if (!stopping_ || signal == SIGINT) {
-      interrupted_();
+      interrupted_(signal);
     }
   }
 }

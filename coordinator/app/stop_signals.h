@@ -13,7 +13,7 @@ class StopSignals {
  public:
   // `interrupted` is called when a signal comes before Handle(), or a SIGINT after the first signal was handled: it
   // ends the process. A SIGTERM after the first changes nothing: supervisors send it to the process and to its group.
-  explicit StopSignals(std::function<void()> interrupted);
+  explicit StopSignals(std::function<void(int signal)> interrupted);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
@@ -24,7 +24,7 @@ class StopSignals {
  private:
   void Run();
 
-  const std::function<void()> interrupted_;
+  const std::function<void(int signal)> interrupted_;
   Mutex mutex_;
   std::function<void()> stop_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
