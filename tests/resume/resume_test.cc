@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -62,6 +64,7 @@ class RestartingWorker {
     std::string folder;
     std::vector<int64_t> cuts;  // Steps in which it is interrupted, ascending.
     int64_t nan_at_step = -1;
+    bool loses_newest = false;  // Each time its newest checkpoint is gone, as if it had been killed later on.
   };
   RestartingWorker(Options options, Mutex* mutex, Record* record)
       : options_(std::move(options)), mutex_(*mutex), record_(*record), thread_([this] { Run(); }) {}
@@ -81,7 +84,7 @@ class RestartingWorker {
       options.interrupt = &interrupt_;
       options.backoff = {.first = absl::Milliseconds(5), .longest = absl::Milliseconds(50)};
       options.checkpoint_folder = options_.folder;
-      options.checkpoint_every = 1'000'000;
+      options.checkpoint_every = options_.loses_newest ? 1 : 1'000'000;
       options.on_consensus = [this](int fragment, int64_t version, const Digest& digest) {
         MutexLock lock(&mutex_);
         const auto [known, added] = record_.consensus.try_emplace({options_.worker, fragment, version}, digest);
@@ -94,7 +97,16 @@ class RestartingWorker {
             .on_loss = [this](int64_t step, double loss, float rate) { OnLoss(step, loss, rate); },
             .nan_at_step = options_.nan_at_step});
       });
+      if (absl::IsCancelled(status_) && options_.loses_newest) RemoveNewest();
     } while (absl::IsCancelled(status_));
+  }
+
+  void RemoveNewest() {
+    std::filesystem::path newest;
+    for (const auto& file : std::filesystem::directory_iterator(options_.folder)) {
+      if (file.path().filename() != "LOCK") newest = std::max(newest, file.path());
+    }
+    EXPECT_TRUE(std::filesystem::remove(newest));
   }
 
   void OnStep(int64_t step) {
@@ -108,7 +120,7 @@ class RestartingWorker {
   void OnLoss(int64_t step, double loss, float rate) {
     MutexLock lock(&mutex_);
     const bool added = record_.losses.try_emplace({options_.worker, step}, loss, rate).second;
-    EXPECT_TRUE(added) << "step " << step << " was taken twice";
+    EXPECT_TRUE(added || options_.loses_newest) << "step " << step << " was taken twice";
   }
 
   const Options options_;
@@ -120,7 +132,14 @@ class RestartingWorker {
   std::thread thread_;
 };
 
-Record Train(const std::string& yaml, std::vector<int64_t> cuts, int64_t nan_at_step = -1) {
+// Of worker 0.
+struct Disturbance {
+  std::vector<int64_t> cuts;
+  int64_t nan_at_step = -1;
+  bool loses_newest = false;
+};
+
+Record Train(const std::string& yaml, const Disturbance& disturbance) {
   const TempFolder folder;
   CoordinatorProcess coordinator(folder.path(), yaml);
   EXPECT_TRUE(coordinator.Start().ok()) << coordinator.Log();
@@ -128,13 +147,14 @@ Record Train(const std::string& yaml, std::vector<int64_t> cuts, int64_t nan_at_
   Record record;
   std::vector<std::unique_ptr<RestartingWorker>> workers;
   for (int w = 0; w < kWorkers; ++w) {
-    workers.push_back(
-        std::make_unique<RestartingWorker>(RestartingWorker::Options{.coordinator = coordinator.address(),
-                                                                     .worker = w,
-                                                                     .folder = folder.File(absl::StrCat("w", w)),
-                                                                     .cuts = w == 0 ? cuts : std::vector<int64_t>(),
-                                                                     .nan_at_step = w == 0 ? nan_at_step : -1},
-                                           &mutex, &record));
+    workers.push_back(std::make_unique<RestartingWorker>(
+        RestartingWorker::Options{.coordinator = coordinator.address(),
+                                  .worker = w,
+                                  .folder = folder.File(absl::StrCat("w", w)),
+                                  .cuts = w == 0 ? disturbance.cuts : std::vector<int64_t>(),
+                                  .nan_at_step = w == 0 ? disturbance.nan_at_step : -1,
+                                  .loses_newest = w == 0 && disturbance.loses_newest},
+        &mutex, &record));
   }
   for (const auto& worker : workers) {
     const absl::Status status = worker->Finish();
@@ -164,11 +184,32 @@ TEST_P(ResumeTest, RepeatsTheUndisturbedRunBitForBit) {
   // Suspended in every step: in mid-round, before, at and after stops, while averages are held back, and at the end.
   std::vector<int64_t> every_step;
   for (int64_t step = 0; step < steps; ++step) every_step.push_back(step);
-  const Record cut_everywhere = Train(yaml, every_step);
+  const Record cut_everywhere = Train(yaml, {.cuts = every_step});
   EXPECT_EQ(cut_everywhere.suspensions, steps);
   ExpectSame(cut_everywhere, undisturbed);
   // With some rounds in between, so that a process also hands on what it has done itself.
-  ExpectSame(Train(yaml, {5, 11, 20}), undisturbed);
+  ExpectSame(Train(yaml, {.cuts = {5, 11, 20}}), undisturbed);
+}
+
+// Its coordinator holds newer contributions than the checkpoint knows of: it begins a round anew, and the run ends with
+// the same consensus everywhere (RestartingWorker compares each digest with what it saw of that version before).
+TEST_P(ResumeTest, GoesOnFromAnOlderCheckpoint) {
+  const Record record = Train(Yaml(GetParam().method), {.cuts = {6, 13, 21}, .loses_newest = true});
+  EXPECT_EQ(record.suspensions, 3);
+  std::map<std::pair<int, int64_t>, std::set<Digest>> seen;
+  for (const auto& [key, digest] : record.consensus) seen[{std::get<1>(key), std::get<2>(key)}].insert(digest);
+  for (const auto& [key, digests] : seen) {
+    EXPECT_EQ(digests.size(), 1u) << "fragment " << key.first << " version " << key.second;
+  }
+}
+
+// Suspended in the very step whose outer gradient is not finite, and in those around it.
+TEST(ResumeNotFiniteTest, HealsAndAbstainsAsIfNothingElseHadHappened) {
+  for (const std::string method : {"method: eager\nmax_late: 0\n", "method: diloco\n"}) {
+    const std::string yaml = Yaml(method + "fragments: {count: 2}\n");
+    const Record undisturbed = Train(yaml, {.nan_at_step = 7});
+    ExpectSame(Train(yaml, {.cuts = {6, 7, 8}, .nan_at_step = 7}), undisturbed);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -60,7 +60,7 @@ const char* Describe(RefuseWorker::Reason reason) {
 struct EffectDescriber {
   std::string operator()(const AdmitWorker& e) const {
     return absl::StrCat("admit ", e.worker, "/", e.incarnation, " first_round=", e.first_round,
-                        e.returning ? " returning" : "");
+                        e.returning ? " returning" : "", e.resumes ? " resumes" : "");
   }
   std::string operator()(const RefuseWorker& e) const {
     return absl::StrCat("refuse ", e.worker, "/", e.incarnation, ": ", Describe(e.reason), ReasonAfter(e.message));

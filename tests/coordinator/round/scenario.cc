@@ -111,7 +111,13 @@ class Runner {
       Step(RunSeeded{});
     } else if (c.verb == "join") {
       const bool closed = c.values.contains("session") && c.values.at("session") == "closed";
-      Step(WorkerJoined{c.worker, c.incarnation, !closed});
+      std::vector<int64_t> resumes;
+      if (c.values.contains("resumes")) {
+        for (const absl::string_view round : absl::StrSplit(c.values.at("resumes"), ',')) {
+          if (!absl::SimpleAtoi(round, &resumes.emplace_back())) ADD_FAILURE() << c.values.at("resumes");
+        }
+      }
+      Step(WorkerJoined{c.worker, c.incarnation, !closed, resumes});
     } else if (c.verb == "hear") {
       Step(WorkerHeard{c.worker, c.incarnation});
     } else if (c.verb == "drain") {

@@ -9,6 +9,7 @@
 //                                        floor cap (grace adapts) timeout
 //   seed | join NAME | hear NAME | leave NAME | stopped NAME round=N
 //   drain NAME | evict NAME | admit NAME
+//   join NAME session=closed             no session of it is open; resumes=N,N: by fragment, where its checkpoint stands
 //   contribute NAME round=N [fragment=N] [digest=N] [weight=X]
 //   refuse NAME round=N [fragment=N] [digest=N]
 //   abstain NAME round=N [fragment=N]

@@ -221,5 +221,37 @@ TEST(FragmentOuterTest, BadGlobalDeltaChangesNothing) {
   EXPECT_EQ(outer.Stage().base, std::vector<float>{8.0f});
 }
 
+// LookAhead() of own momentum: q = l; for each d: q = mu*q + lambda*d, off += lambda*d + mu*q; theta = s - eta*off.
+TEST(FragmentOuterLookAheadTest, StepsOverWhatIsUnsettledAndNothingElse) {
+  const StepScalars scalars{.rate = 0.5F, .momentum = 0.5F, .participating_weight = 2};
+  const FragmentOuter::Options options{
+      .method = FindMethod("eager"), .lookahead = {.lambda = 1.0}, .next_scalars = scalars, .workers = 2};
+  FragmentOuter outer(
+      options,
+      {.consensus = Consensus(FindOuterOptimizer("nesterov"), {8}), .next_scalars = scalars, .own_momentum = {4}});
+  EXPECT_EQ(outer.LookAhead(), (std::vector<float>{8}));  // Nothing is on its way, whatever the momentum.
+  outer.Contribute({.round = 0, .lambda = 0.5F, .decoded = {2}});
+  // q = 0.5 * 4 + 0.5 * 2 = 3 ; off = 1 + 0.5 * 3 = 2.5 ; theta = 8 - 0.5 * 2.5.
+  EXPECT_EQ(outer.LookAhead(), (std::vector<float>{6.75F}));
+  const FragmentOuter again(options, outer.Save());
+  EXPECT_EQ(again.LookAhead(), (std::vector<float>{6.75F}));
+  EXPECT_EQ(again.Stage().base, outer.Stage().base);
+}
+
+// Shared momentum: x takes an outer step with g = lambda*d: b = mu*b + g, s = s - eta*(g + mu*b).
+TEST(FragmentOuterLookAheadTest, TakesSharedOuterSteps) {
+  const StepScalars scalars{.rate = 0.5F, .momentum = 0.5F, .participating_weight = 2};
+  const FragmentOuter::Options options{.method = FindMethod("eager"),
+                                       .lookahead = {.lambda = 1.0, .shared_momentum = true},
+                                       .next_scalars = scalars,
+                                       .workers = 2};
+  FragmentOuter outer(options,
+                      {.consensus = Consensus(FindOuterOptimizer("nesterov"), 3, {8}, {{4}}), .next_scalars = scalars});
+  EXPECT_EQ(outer.LookAhead(), (std::vector<float>{8}));
+  outer.Contribute({.round = 3, .lambda = 0.5F, .decoded = {2}});
+  // g = 1 ; b = 0.5 * 4 + 1 = 3 ; s = 8 - 0.5 * (1 + 0.5 * 3).
+  EXPECT_EQ(outer.LookAhead(), (std::vector<float>{6.75F}));
+}
+
 }  // namespace
 }  // namespace diloco
