@@ -121,6 +121,8 @@ class Member {
   absl::Status Run(std::optional<WorkerCheckpoint> resumed) {
     SetState("waiting for parameters");
     DILOCO_RETURN_IF_ERROR(AwaitSeed());
+    // What a checkpoint holds is to be settled before the worker may leave.
+    const bool has_work = resumed.has_value();
     if (resumed && !joined_.resumes()) {
       // It begins a round anew, with nothing but the inner optimizer and what the sync thread holds.
       for (SyncState::Fragment& fragment : resumed->sync.fragments) fragment.stop = kBeforeTraining;
@@ -139,8 +141,9 @@ class Member {
                      .report_soon = [this] { control_.ReportSoon(); }},
                     &config_, &layout_, &exchange_, board_, clock_, bulk_, std::move(sync_state));
     SetState("waiting for workers");
-    DILOCO_RETURN_IF_ERROR(
-        control_.Await([](const v1::Directive& directive) { return HasBegun(directive) || directive.drain(); }));
+    DILOCO_RETURN_IF_ERROR(control_.Await([has_work](const v1::Directive& directive) {
+      return HasBegun(directive) || (directive.drain() && !has_work);
+    }));
     if (!HasBegun(control_.directive())) {
       return Leave();
     }
@@ -177,6 +180,8 @@ class Member {
   // what is wrong.
   void Suspend(const absl::Status& why, TrainingLoop* loop) {
     if ((!absl::IsCancelled(why) && !absl::IsUnavailable(why)) || exchange_.BrokenDown()) return;
+    board_->Update([](WorkerStatus& status) { status.suspending = true; });
+    control_.ReportSoon();
     if (const absl::Status status = loop->Suspend(clock_->Now() + kSuspendDeadline); !status.ok()) {
       spdlog::error("event=suspend_failed status={}", Quoted(status.ToString()));
     }

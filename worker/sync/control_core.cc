@@ -143,6 +143,7 @@ v1::SessionRequest ControlCore::MakeHeartbeat(MonotonicTime now) {
   if (status.last_round) {
     request.set_last_round(*status.last_round);
   }
+  request.set_suspending(status.suspending);
   request.set_leaving(leaving_);
   farewell_sent_ = leaving_;
   return request;

@@ -184,6 +184,14 @@ TEST_F(ControlCoreTest, ADrainIsHandedOnAndItsEndIsReported) {
   EXPECT_EQ(network_.sent.back().last_round(), -1);
 }
 
+TEST_F(ControlCoreTest, ASuspensionIsReported) {
+  Written();
+  EXPECT_FALSE(network_.sent.back().suspending());
+  board_.Update([](WorkerStatus& status) { status.suspending = true; });
+  Handle(HeartbeatWanted{});
+  EXPECT_TRUE(network_.sent.back().suspending());
+}
+
 TEST(ControlCoreDrainTest, AJoinMayBringTheDrain) {
   TestClock clock;
   RecordingNetwork network;
