@@ -82,7 +82,7 @@ int Main(int argc, char** argv) {
   const absl::StatusOr<WorkerCommand> command = ParseWorkerCommand(argc, argv);
   if (!command.ok()) return Fail(command.status());
   const absl::Status status = std::visit([](const auto& chosen) { return Run(chosen); }, *command);
-  // Leaving on request is what was asked for.
+  // Leaving on request is what was asked for; a checkpoint was written, if any are.
   if (absl::IsCancelled(status) && stop_signal == SIGTERM) return static_cast<int>(ExitCode::kOk);
   return status.ok() ? static_cast<int>(ExitCode::kOk) : Fail(status);
 }

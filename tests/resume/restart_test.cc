@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -41,16 +42,16 @@ class RestartTest : public ::testing::Test {
     coordinator_.emplace(folder_.path(),
                          absl::StrFormat("run: {id: restart, workers: 2, rounds: %d}\ninner_steps: 4\nmax_late: 0\n"
                                          "rounds: {heartbeat_interval: 100ms, lease: 20s, snapshot_every: 64}\n%s",
-                                         kRounds, more));
+                                         rounds_, more));
     ASSERT_TRUE(coordinator_->Start().ok()) << coordinator_->Log();
   }
   Process StartWorker(int worker, const std::string& coordinator) {
     const std::string id = absl::StrCat("w", worker);
     absl::StatusOr<Process> process = Process::Start(
-        {.arguments = {DILOCO_SYNTHETIC_WORKER, "--coordinator", coordinator, "--id", id, "--elements", "4096",
-                       "--tensors", "4", "--worker", absl::StrCat(worker), "--step-ms", "5", "--checkpoint-folder",
-                       folder_.File(absl::StrCat(id, ".checkpoints")), "--checkpoint-every", "1", "--trace",
-                       folder_.File(absl::StrCat(id, "-", ++starts_, ".jsonl"))},
+        {.arguments = {DILOCO_SYNTHETIC_WORKER, "--coordinator", coordinator, "--id", id, "--elements",
+                       absl::StrCat(elements_), "--tensors", "4", "--worker", absl::StrCat(worker), "--step-ms", "5",
+                       "--checkpoint-folder", folder_.File(absl::StrCat(id, ".checkpoints")), "--checkpoint-every", "1",
+                       "--trace", folder_.File(absl::StrCat(id, "-", ++starts_, ".jsonl"))},
          .output_path = folder_.File(absl::StrCat(id, ".log"))});
     EXPECT_TRUE(process.ok()) << process.status();
     return *std::move(process);
@@ -79,6 +80,17 @@ class RestartTest : public ::testing::Test {
     }
     return digests;
   }
+  // Resident.
+  static double PeakMegabytes(const Process& process) {
+    std::istringstream status(ReadFile(absl::StrFormat("/proc/%d/status", process.pid())));
+    for (std::string line; std::getline(status, line);) {
+      int64_t kilobytes = 0;
+      if (line.starts_with("VmHWM:") && std::sscanf(line.c_str(), "VmHWM: %ld", &kilobytes) == 1) {
+        return static_cast<double>(kilobytes) / 1024;
+      }
+    }
+    return 0;
+  }
   // Each contribution is settled once.
   void ExpectEachSettledOnce() {
     std::set<std::string> settled;
@@ -96,6 +108,8 @@ class RestartTest : public ::testing::Test {
 
   TempFolder folder_;
   std::optional<CoordinatorProcess> coordinator_;
+  int rounds_ = kRounds;
+  int64_t elements_ = 4096;
   int starts_ = 0;
 };
 
@@ -175,6 +189,28 @@ TEST_F(RestartTest, SigtermRightAfterTheStartEndsItAtOnce) {
   poll(nullptr, 0, 5);
   starting.Signal(SIGTERM);
   EXPECT_THAT(starting.Wait(kPatience).value_or(-1), ::testing::AnyOf(0, 128 + SIGTERM)) << Log(0);
+}
+
+// What was loaded is handed on, not kept beside what is made of it.
+TEST_F(RestartTest, AResumedWorkerNeedsNoMoreMemoryThanAFreshOne) {
+  rounds_ = 1000;  // More than it takes.
+  StartCoordinator("fragments: {count: 4}\n");
+  elements_ = 1'000'000;
+  std::filesystem::create_directory(folder_.File("w0.checkpoints"));
+  Process other = StartWorker(1, coordinator_->address());
+  double peaks[2] = {};
+  for (int session = 0; session < 2; ++session) {
+    Process worker = StartWorker(0, coordinator_->address());
+    // Three of its own, after the one that the suspension left.
+    const std::string third = absl::StrFormat("w0.checkpoints/checkpoint-%08d", 4 * session + 2);
+    ASSERT_TRUE(testing::WaitForFile(folder_.File(third), kPatience).ok()) << Log(0);
+    peaks[session] = PeakMegabytes(worker);
+    worker.Signal(SIGTERM);
+    ASSERT_EQ(worker.Wait(kPatience).value_or(-1), 0) << Log(0);
+  }
+  EXPECT_THAT(Log(0), HasSubstr("goes_on=there"));
+  EXPECT_GT(peaks[0], 8.0 * 4);  // Eight arrays of its parameters at least, so that the figure means something.
+  EXPECT_LT(peaks[1], 1.15 * peaks[0]) << peaks[0];
 }
 
 TEST_F(RestartTest, ASecondProcessOnTheFolderNamesTheHolder) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <ostream>
 #include <set>
 #include <string>
 #include <thread>
@@ -172,6 +173,8 @@ void ExpectSame(const Record& disturbed, const Record& undisturbed) {
 struct Case {
   std::string name;
   std::string method;
+
+  friend void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
 };
 
 class ResumeTest : public ::testing::TestWithParam<Case> {};

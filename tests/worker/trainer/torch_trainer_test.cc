@@ -95,6 +95,44 @@ TEST_F(TorchTrainerTest, ParametersLieWhereTheLayoutSays) {
   }
 }
 
+TEST_F(TorchTrainerTest, GoesOnFromItsStateBitForBit) {
+  Bench whole = Make();
+  for (int64_t step = 0; step < 7; ++step) whole.Step(step);
+  const std::vector<float> parameters = whole.Read();
+  absl::StatusOr<TrainerState> state = whole.trainer->SaveState();
+  ASSERT_TRUE(state.ok()) << state.status();
+  // The process after it.
+  Bench resumed = Make();
+  ASSERT_TRUE(resumed.trainer->WriteParameters(0, parameters).ok());
+  ASSERT_TRUE(resumed.trainer->LoadState(*std::move(state)).ok());
+  for (int64_t step = 7; step < 12; ++step) EXPECT_EQ(resumed.Step(step), whole.Step(step)) << step;
+  EXPECT_EQ(resumed.Read(), whole.Read());
+}
+
+TEST_F(TorchTrainerTest, AStateBeforeTheFirstUpdateHasNoMoments) {
+  Bench fresh = Make();
+  absl::StatusOr<TrainerState> state = fresh.trainer->SaveState();
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_TRUE(state->arrays.empty());
+  EXPECT_TRUE(Make().trainer->LoadState(*std::move(state)).ok());
+}
+
+TEST_F(TorchTrainerTest, NamesWhatDoesNotFitInAState) {
+  Bench bench = Make();
+  bench.Step(0);
+  const absl::StatusOr<TrainerState> good = bench.trainer->SaveState();
+  ASSERT_TRUE(good.ok()) << good.status();
+  TrainerState state = *good;
+  state.arrays.at("inner.variance").pop_back();
+  EXPECT_THAT(std::string(bench.trainer->LoadState(state).message()), HasSubstr("\"inner.variance\""));
+  state = *good;
+  state.arrays.erase("inner.mean");
+  EXPECT_THAT(std::string(bench.trainer->LoadState(state).message()), HasSubstr("no elements of \"inner.mean\""));
+  state = *good;
+  state.arrays["inner.third"] = {1};
+  EXPECT_THAT(std::string(bench.trainer->LoadState(state).message()), HasSubstr("\"inner.third\""));
+}
+
 TEST_F(TorchTrainerTest, StartsFromGivenParameters) {
   int64_t elements = 0;
   for (const TensorSpec& spec : TransformerTensors(*config_.model)) {
