@@ -98,6 +98,13 @@ TEST_F(DriverMemberTest, WrongJoinsAreRefused) {
   status = refusal([](v1::JoinRequest* r) { r->set_protocol_version(2); });
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("version 2, the coordinator 1"));
+  status = refusal([](v1::JoinRequest* r) { r->mutable_resumes()->add_next_rounds(0); });
+  EXPECT_EQ(status.message(), "a resume point of 1 fragments, the run has 2");
+  status = refusal([](v1::JoinRequest* r) {
+    r->mutable_resumes()->add_next_rounds(0);
+    r->mutable_resumes()->add_next_rounds(-1);
+  });
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   status = refusal([](v1::JoinRequest* r) { r->clear_tensors(); });
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   status = refusal([](v1::JoinRequest* r) { r->mutable_tensors(1)->set_shape(0, 3); });
