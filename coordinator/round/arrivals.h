@@ -40,10 +40,8 @@ struct GraceWindow {
 // What is remembered of one fragment's rounds. Times never go back.
 class Arrivals {
  public:
-  // The round's quorum is met from now on; what came before does not count.
+  // The round's quorum is met from now on, perhaps again; what came before does not count.
   void NoteQuorum(int64_t round, MonotonicTime now);
-  // It is not met any more.
-  void NoteNoQuorum(int64_t round) { rounds_.erase(round); }
   // A contribution of the round itself has come. Without effect while its quorum is not met, or when it is forgotten.
   void NoteContribution(int64_t round, MonotonicTime now);
 

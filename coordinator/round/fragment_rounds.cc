@@ -96,7 +96,6 @@ void FragmentRounds::Advance(const Membership& members, bool members_changed, Mo
     const RoundFacts facts = Facts(i, members);
     if (static_cast<int>(facts.present.size()) < QuorumNeeded(facts)) {
       collecting->quorum_since.reset();
-      arrivals_.NoteNoQuorum(next_round_ + static_cast<int64_t>(i));
     } else if (!collecting->quorum_since) {
       collecting->quorum_since = now;
       arrivals_.NoteQuorum(next_round_ + static_cast<int64_t>(i), now);

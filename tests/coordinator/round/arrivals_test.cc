@@ -74,8 +74,6 @@ TEST(ArrivalsTest, WhatComesBeforeTheQuorumIsNoWait) {
 
 TEST(ArrivalsTest, AQuorumThatIsLostAndMetAgainCountsFromThen) {
   Arrivals arrivals = After({4, 4, 4, 4, 50});
-  arrivals.NoteNoQuorum(4);
-  EXPECT_EQ(WindowSeconds(arrivals, 5), 60);
   arrivals.NoteQuorum(4, At(500));
   EXPECT_EQ(WindowSeconds(arrivals, 5), 60);
   arrivals.NoteContribution(4, At(504));

@@ -108,6 +108,7 @@ class RandomRun {
   }
 
   void RandomEvent() {
+    if (options_.adaptive_grace && Chance(20)) now_ = now_ + absl::Seconds(1 + Below(4));  // So that there are waits.
     const Worker worker = RandomWorker();
     const ContributionId id = RandomId(worker.id);
     const Digest digest{0, Chance(90) ? 1u : 2u};
