@@ -2,6 +2,7 @@
 // heals, and the run is whole again by itself.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -47,7 +48,8 @@ class AnyFaultTest : public ::testing::Test {
                                     .workers = kWorkers,
                                     .step_time = absl::Milliseconds(50),
                                     .coordinator = {.environment = ShiftedRealtime(CoordinatorShift())},
-                                    .worker_environment = ShiftedRealtime(WorkerShift())});
+                                    .worker_environment = ShiftedRealtime(WorkerShift()),
+                                    .disk_bytes = int64_t{128} << 20});
     ASSERT_TRUE(IsOk(cluster_->StartCoordinator()));
     link_ = std::make_unique<TcpProxy>(cluster_->coordinator().port());
     for (int worker = 0; worker < kWorkers; ++worker) StartWorker(worker);
@@ -66,19 +68,23 @@ class AnyFaultTest : public ::testing::Test {
     Add(
         "stop coordinator", [this] { cluster_->coordinator().process().Signal(SIGSTOP); },
         [this] { cluster_->coordinator().process().Signal(SIGCONT); });
+    if (cluster_->disk().mounted()) {
+      Add(
+          "fill coordinator", [this] { cluster_->disk().Fill(); }, [this] { cluster_->disk().Free(); });
+    }
     Add(
-        "silence the link", [this] { link_->Silence(); }, [this] { link_->Speak(); });
+        "silence link", [this] { link_->Silence(); }, [this] { link_->Speak(); });
     Add(
-        "hold bulk", [this] { link_->Hold(); }, [this] { link_->Open(); });
+        "hold bulk-link", [this] { link_->Hold(); }, [this] { link_->Open(); });
     Add(
-        "slow bulk", [this] { link_->SetRate(20'000); }, [this] { link_->SetRate(0); });
+        "slow bulk-rate", [this] { link_->SetRate(20'000); }, [this] { link_->SetRate(0); });
     Add(
-        "reset the link", [this] { link_->Reset(); }, [] {});
+        "reset link", [this] { link_->Reset(); }, [] {});
     Add(
-        "coordinator's clock", [this] { SetRealtimeShift(CoordinatorShift(), absl::Hours(1)); },
+        "step coordinator-clock", [this] { SetRealtimeShift(CoordinatorShift(), absl::Hours(1)); },
         [this] { SetRealtimeShift(CoordinatorShift(), absl::ZeroDuration()); });
     Add(
-        "workers' clock", [this] { SetRealtimeShift(WorkerShift(), -absl::Hours(1)); },
+        "step worker-clock", [this] { SetRealtimeShift(WorkerShift(), -absl::Hours(1)); },
         [this] { SetRealtimeShift(WorkerShift(), absl::ZeroDuration()); });
   }
 
@@ -115,15 +121,11 @@ class AnyFaultTest : public ::testing::Test {
     faults_.push_back({.name = std::move(name), .strike = std::move(strike), .heal = std::move(heal), .heals_at = {}});
   }
 
-  // A process that is dead or stands still is left alone until it is back.
+  // One fault at a time for each process: a dead one is not stopped, nor started again on a full disk.
   bool Blocked(const Fault& fault) const {
-    const std::string subject = fault.name.substr(fault.name.find(' ') + 1);
-    for (const Fault& other : faults_) {
-      if (other.heals_at && (&other == &fault || other.name == "kill " + subject || other.name == "stop " + subject)) {
-        return true;
-      }
-    }
-    return false;
+    const auto subject_of = [](const Fault& each) { return each.name.substr(each.name.find(' ') + 1); };
+    return std::any_of(faults_.begin(), faults_.end(),
+                       [&](const Fault& other) { return other.heals_at && subject_of(other) == subject_of(fault); });
   }
 
   void Strike() {

@@ -21,13 +21,18 @@ using nlohmann::json;
 Cluster::Cluster(ClusterOptions options)
     : options_(std::move(options)),
       coordinator_(folder_.path(), options_.config_yaml, options_.coordinator),
-      copy_(coordinator_.data_folder(), folder_.File("copy")),
+      disk_(coordinator_.data_folder(), options_.disk_bytes),
+      copy_(coordinator_.data_folder(), coordinator_.data_folder() + "/copy"),
       workers_(static_cast<size_t>(options_.workers)) {}
 
 Cluster::~Cluster() {
   if (!::testing::Test::HasFailure()) return;
   const std::string kept = folder_.path() + "-failed";
   std::error_code error;
+  if (disk_.mounted()) {
+    std::filesystem::copy(coordinator_.data_folder(), folder_.File("disk"), std::filesystem::copy_options::recursive,
+                          error);
+  }
   std::filesystem::rename(folder_.path(), kept, error);
   std::cerr << "logs, traces and data folder are in " << (error ? folder_.path() : kept) << '\n';
 }

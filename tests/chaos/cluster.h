@@ -17,6 +17,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/chaos/folder_copy.h"
 #include "tests/chaos/journal_replay.h"
+#include "tests/chaos/small_disk.h"
 #include "tests/support/coordinator_process.h"
 #include "tests/support/process.h"
 
@@ -30,6 +31,7 @@ struct ClusterOptions {
   absl::Duration step_time = absl::Milliseconds(10);
   CoordinatorProcess::Options coordinator;
   std::vector<std::string> worker_environment;
+  int64_t disk_bytes = 0;  // Of the coordinator's data folder; 0: it lies where all else does.
 };
 
 class Cluster {
@@ -54,6 +56,7 @@ class Cluster {
   static std::string IdOf(int worker);
 
   CoordinatorProcess& coordinator() { return coordinator_; }
+  SmallDisk& disk() { return disk_; }
   // Rounds that every fragment has committed; -1: the coordinator did not answer.
   int64_t RoundsCommitted() const;
   // Looks every 50 ms until `holds`. Errors: kDeadlineExceeded, with the coordinator's log.
@@ -91,6 +94,7 @@ class Cluster {
   const ClusterOptions options_;
   const TempFolder folder_;
   CoordinatorProcess coordinator_;
+  SmallDisk disk_;
   FolderCopy copy_;
   std::vector<Worker> workers_;
 };

@@ -62,7 +62,7 @@ TEST_F(OracleTest, ARoundThatIsCutOutOfTheJournalIsALoss) {
     rounds += group->kind == GroupKind::kGlobalDelta ? 1 : 0;
   }
   std::filesystem::resize_file(path, reader->committed_bytes());
-  for (const std::string& each : {folder, cluster_.folder().File("copy")}) {
+  for (const std::string& each : {folder, folder + "/copy"}) {
     std::filesystem::remove(SnapshotPath(each, 2));
     std::filesystem::remove(JournalPath(each, 2));
   }
