@@ -49,6 +49,7 @@ class AnyFaultTest : public ::testing::Test {
                                     .step_time = absl::Milliseconds(50),
                                     .coordinator = {.environment = ShiftedRealtime(CoordinatorShift())},
                                     .worker_environment = ShiftedRealtime(WorkerShift()),
+                                    .checkpoints = true,
                                     .disk_bytes = int64_t{128} << 20});
     ASSERT_TRUE(IsOk(cluster_->StartCoordinator()));
     link_ = std::make_unique<TcpProxy>(cluster_->coordinator().port());

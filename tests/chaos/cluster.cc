@@ -68,6 +68,10 @@ void Cluster::StartWorkerThrough(int worker, const std::string& address, const s
                                             trace};
   std::vector<std::string> arguments = launcher;
   arguments.insert(arguments.end(), program.begin(), program.end());
+  if (options_.checkpoints) {
+    arguments.insert(arguments.end(),
+                     {"--checkpoint-folder", folder_.File(id + ".checkpoints"), "--checkpoint-every", "1"});
+  }
   absl::StatusOr<Process> process = Process::Start(
       {.arguments = arguments, .output_path = folder_.File(id + ".log"), .environment = options_.worker_environment});
   DILOCO_CHECK(process.ok());

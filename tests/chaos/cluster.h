@@ -31,7 +31,8 @@ struct ClusterOptions {
   absl::Duration step_time = absl::Milliseconds(10);
   CoordinatorProcess::Options coordinator;
   std::vector<std::string> worker_environment;
-  int64_t disk_bytes = 0;  // Of the coordinator's data folder; 0: it lies where all else does.
+  bool checkpoints = false;  // Of the workers, each round: one that was killed resumes.
+  int64_t disk_bytes = 0;    // Of the coordinator's data folder; 0: it lies where all else does.
 };
 
 class Cluster {
