@@ -302,7 +302,7 @@ void Driver::Impl::SessionMessage(SessionToken token, const v1::SessionRequest& 
   const std::string& worker = request.worker_id();
   const auto known = members_.find(worker);
   // A worker that has left repeats its last message until it is told to go. (One that says something else was evicted
-  // and let in again while it did not hear of it: it is to join again.)
+  // and let in again while it did not hear of it: its process is over.)
   const bool left = known != members_.end() && known->second.left && request.leaving() &&
                     known->second.incarnation == request.incarnation() && CheckRun(request.run_id()).ok();
   absl::Status status = left ? absl::OkStatus() : HearMember(request.run_id(), worker, request.incarnation());

@@ -65,6 +65,11 @@ RoundEffect Membership::Join(const WorkerJoined& event, int64_t first_round, boo
     it->second.last_heard = now;
     return AdmitWorker{event.worker, event.incarnation, it->second.first_round, /*returning=*/true};
   }
+  if (same) {
+    // It was evicted and let in again while it did not hear of it. What it has trained for is gone with its place.
+    return Refuse(event, RefuseWorker::Reason::kEvicted,
+                  absl::StrCat("worker \"", event.worker, "\" has left the run, or was evicted; start it again"));
+  }
   if (ended) {
     return Refuse(event, RefuseWorker::Reason::kRunEnded,
                   absl::StrCat("the run has ended: all ", options_.rounds, " rounds are committed"));

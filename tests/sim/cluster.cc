@@ -158,7 +158,13 @@ void Cluster::Inject(Fault fault) {
       disk_.SetErrorChance(random_.Pick<double>({0, 0, 0.002, 0.02}));
       break;
     case Fault::kDrain:
-      Ask(&Driver::DrainWorker, worker->id());
+      // Never so many that those who stay are fewer than the quorum: such a round is held, as the operator is told.
+      draining_.insert(worker->id());
+      if (static_cast<int>(workers_.size() - draining_.size()) < scenario_.config.rounds.quorum) {
+        draining_.erase(worker->id());
+      } else {
+        Ask(&Driver::DrainWorker, worker->id());
+      }
       break;
     case Fault::kEvict:
       Ask(&Driver::EvictWorker, worker->id());
@@ -207,6 +213,7 @@ void Cluster::RestartCoordinator() {
 }
 
 void Cluster::RestartWorker(WorkerNode* worker) {
+  if (worker->done()) draining_.erase(worker->id());
   // Trained to the end, or told that the run has ended. One that was drained comes back.
   const bool over = auditor_.rounds_published() == scenario_.config.run.rounds;
   if ((worker->done() && over) || absl::IsFailedPrecondition(worker->ended_with())) return;

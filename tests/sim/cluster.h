@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,7 @@ class Cluster {
   Service service_;
   std::vector<std::unique_ptr<Link>> links_;  // By worker.
   std::vector<std::unique_ptr<WorkerNode>> workers_;
+  std::set<std::string> draining_;  // Asked to, and not gone yet.
   bool healed_ = false;
 };
 

@@ -199,13 +199,16 @@ TEST_F(DriverOperatorTest, AnEvictionStandsUntilItIsLifted) {
   EXPECT_FALSE(joined->directive().drain());
 }
 
-TEST_F(DriverOperatorTest, AWorkerThatSleptThroughItsEvictionJoinsAgain) {
+TEST_F(DriverOperatorTest, AProcessThatSleptThroughItsEvictionIsOverAndItsSuccessorJoins) {
   ASSERT_TRUE(Evict("west").ok());
   ASSERT_TRUE(Admit("west").ok());
   const HandWorker::Session session = west_.OpenSession();
   west_.Send(session, west_.Heartbeat());
   EXPECT_EQ(session.closed->code(), absl::StatusCode::kAborted);
-  const auto joined = west_.Join();
+  EXPECT_EQ(west_.Join().status(),
+            absl::PermissionDeniedError("worker \"west\" has left the run, or was evicted; start it again"));
+  HandWorker successor(&coordinator_, "west", 3);
+  const auto joined = successor.Join();
   ASSERT_TRUE(joined.ok()) << joined.status();
   EXPECT_EQ(Summary("west").state(), v1::WORKER_STATE_ALIVE);
 }

@@ -156,6 +156,7 @@ RoundEffect NaiveModel::Admit(const WorkerJoined& event) {
     }
     return AdmitWorker{event.worker, event.incarnation, known->first_round, true};
   }
+  if (known != nullptr && known->incarnation == event.incarnation) return refuse(RefuseWorker::Reason::kEvicted);
   if (end_published_) return refuse(RefuseWorker::Reason::kRunEnded);
   if (known != nullptr && Alive(*known) && event.id_in_session) return refuse(RefuseWorker::Reason::kIdInUse);
   if (known == nullptr && static_cast<int>(NewestOfEach().size()) >= options_.max_members) {
@@ -380,6 +381,7 @@ void NaiveModel::Restart(MonotonicTime now) {
   for (Admission& admission : admissions_) {
     admission.back = false;
     admission.last_round.reset();
+    if (admission.gone()) admission.draining = false;  // Asked for while it was back to hear the end.
   }
   for (const Admission* admission : NewestOfEach()) {
     sightings_.push_back({admission->worker, admission->incarnation, now});

@@ -205,6 +205,8 @@ class RandomRun {
     for (Worker& worker : workers_) {
       Step(EvictionLifted{worker.id});
       if (!machine_.IsMember(worker.id, worker.incarnation)) Join(worker.id, /*same_process=*/true);
+      // Its process is over for good where it has left, or was evicted and let in again.
+      if (!machine_.IsMember(worker.id, worker.incarnation)) Join(worker.id, /*same_process=*/false);
       if (!machine_.IsMember(worker.id, worker.incarnation)) continue;
       Step(WorkerHeard{worker.id, worker.incarnation});
       for (int fragment = 0; fragment < options_.fragments; ++fragment) {
@@ -260,7 +262,8 @@ class RandomRun {
     for (const MemberView& member : machine_.Members()) {
       if (member.draining != model_.Draining(member.worker) ||
           member.participating != model_.Participating(member.worker)) {
-        return Fail(absl::StrCat("whether ", member.worker, " is draining or participates differs"));
+        return Fail(absl::StrCat("whether ", member.worker, " is draining (", member.draining, ") or participates (",
+                                 member.participating, ") differs"));
       }
     }
     if (!same) return Fail(absl::StrCat("a question about ", worker.id, "/", worker.incarnation, " differs"));
