@@ -75,7 +75,7 @@ class CrashPointsTest : public testing::Test {
 TEST_F(CrashPointsTest, EachIsReachedAndSurvived) {
   std::set<CrashPoints::Key> passed;
   // What there is: sides differ, and what a run passes by depends on its faults.
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
     Cluster cluster(BusyScenario(seed));
     cluster.Run();
     ASSERT_FALSE(cluster.auditor().failed()) << cluster.auditor().failure();

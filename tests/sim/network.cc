@@ -64,14 +64,13 @@ void Stream::Close(Side from, absl::Status status) {
   broken_ = true;
   End& to = ends_[Other(from)];
   RunAt(Other(from), std::max(link_.ArrivalTime(), to.newest_arrival),
-        [self = shared_from_this(), side = Other(from), status = std::move(status)] {
-          self->ends_[side].open = false;
-          if (self->ends_[side].on_close) self->ends_[side].on_close(status);
-        });
+        [self = shared_from_this(), side = Other(from), status = std::move(status)] { self->TellEnd(side, status); });
+  ends_[from].on_close = nullptr;
 }
 
 void Stream::Die(Side side, bool silently) {
   ends_[side].open = false;
+  ends_[side].on_close = nullptr;
   if (std::exchange(broken_, true)) return;
   BreakEnd(Other(side), silently ? link_.loop().Now() + kKeepalive : link_.ArrivalTime());
 }
@@ -88,9 +87,15 @@ void Stream::Break() {
 void Stream::BreakEnd(Side side, MonotonicTime when) {
   RunAt(side, when, [self = shared_from_this(), side] {
     self->broken_ = true;
-    self->ends_[side].open = false;
-    if (self->ends_[side].on_close) self->ends_[side].on_close(absl::UnavailableError("the connection broke"));
+    self->TellEnd(side, absl::UnavailableError("the connection broke"));
   });
+}
+
+// What it holds is given up: it may hold the stream.
+void Stream::TellEnd(Side side, const absl::Status& status) {
+  ends_[side].open = false;
+  const OnClose on_close = std::exchange(ends_[side].on_close, nullptr);
+  if (on_close) on_close(status);
 }
 
 }  // namespace diloco::sim

@@ -88,6 +88,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     MonotonicTime newest_arrival;
   };
   static Side Other(Side side) { return side == kWorker ? kCoordinator : kWorker; }
+  void TellEnd(Side side, const absl::Status& status);
   // Runs `task` at an end that is open then.
   void RunAt(Side side, MonotonicTime when, Task task);
 
