@@ -30,25 +30,37 @@
 namespace diloco {
 namespace {
 
-// Why the coordinator stops; set once each, waited for by one thread. Thread-safe.
+// Why the coordinator stops, or starts again; waited for by one thread. Thread-safe.
 class StopLatch {
  public:
+  enum class Ending { kStop, kStartAgain };
+
   void Stop(const absl::Status& fatal) {
     MutexLock lock(&mutex_);
     if (!stopping_ || fatal_.ok()) fatal_ = fatal;
     stopping_ = true;
     changed_.NotifyAll();
   }
-  absl::Status Wait() {
+  void StartAgain() {
     MutexLock lock(&mutex_);
-    while (!stopping_) changed_.Wait(&mutex_);
-    return fatal_;
+    starting_again_ = true;
+    changed_.NotifyAll();
+  }
+  // A stop is for good, and comes before a new start. Errors: the fatal one.
+  absl::StatusOr<Ending> Wait() {
+    MutexLock lock(&mutex_);
+    while (!stopping_ && !starting_again_) changed_.Wait(&mutex_);
+    const bool again = std::exchange(starting_again_, false);
+    if (again && !stopping_) return Ending::kStartAgain;
+    DILOCO_RETURN_IF_ERROR(fatal_);
+    return Ending::kStop;
   }
 
  private:
   Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool starting_again_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status fatal_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -72,9 +84,13 @@ class Coordinator::Impl {
                               .finished =
                                   [this] {
                                     if (options_.exit_when_finished) latch_.Stop(absl::OkStatus());
-                                  }}) {}
+                                  },
+                              .start_again = [this] { latch_.StartAgain(); }}) {}
 
-  ~Impl() { Stop(kDrainDeadline); }
+  ~Impl() {
+    Stop(kDrainDeadline);
+    http_.reset();
+  }
 
   absl::Status Start() {
     DILOCO_ASSIGN_OR_RETURN(config_yaml_, ReadConfigFile(options_.config_path));
@@ -87,28 +103,28 @@ class Coordinator::Impl {
     spdlog::info("event=start version={} run={} method={} data_dir={} merge_threads={}", DILOCO_VERSION, config_.run.id,
                  config_.method, Quoted(options_.data_folder), options_.merge_threads);
     metrics_.workers_expected.Set(config_.run.workers);
-    DILOCO_RETURN_IF_ERROR(StartDriver());
-    DILOCO_ASSIGN_OR_RETURN(
-        service_,
-        Service::Start("--listen",
-                       {.run_id = config_.run.id, .address = options_.listen, .reflection = options_.reflection},
-                       driver_.get(), &metrics_, PosixFileSystem()));
-    if (!IsLoopback(service_->address().host)) {
-      spdlog::warn("event=plaintext listen={} reason={}", service_->address().ToString(),
+    if (!IsLoopback(address.host)) {
+      spdlog::warn("event=plaintext listen={} reason={}", address.ToString(),
                    Quoted("traffic beyond loopback is neither encrypted nor authenticated"));
     }
-    const std::string http = http_ == nullptr ? "none" : http_->address().ToString();
-    DILOCO_RETURN_IF_ERROR(WritePortFile(options_.port_file, service_->address().ToString(), http));
-    phase_ = Phase::kReady;
-    spdlog::info("event=ready listen={} http={}", service_->address().ToString(), http);
+    DILOCO_RETURN_IF_ERROR(StartService(options_.listen));
     return absl::OkStatus();
   }
 
   absl::Status Wait() {
-    const absl::Status fatal = latch_.Wait();
-    // After a fatal error nothing that is under way can become durable.
-    Stop(fatal.ok() ? kDrainDeadline : absl::ZeroDuration());
-    return fatal;
+    while (true) {
+      const absl::StatusOr<StopLatch::Ending> ending = latch_.Wait();
+      const bool again = ending.ok() && *ending == StopLatch::Ending::kStartAgain;
+      const HostPort address = service_->address();
+      // After a fatal error nothing that is under way can become durable.
+      Stop(ending.ok() ? kDrainDeadline : absl::ZeroDuration());
+      if (!again) {
+        http_.reset();
+        return ending.status();
+      }
+      phase_ = Phase::kStarting;
+      DILOCO_RETURN_IF_ERROR(StartService(address));
+    }
   }
 
   void RequestStop() { latch_.Stop(absl::OkStatus()); }
@@ -143,6 +159,20 @@ class Coordinator::Impl {
   std::string Amiss() const {
     const std::string hold = observer_.hold();
     return hold.empty() ? "" : "holding: " + hold;
+  }
+
+  // Recovers the data folder, then opens the port.
+  absl::Status StartService(const HostPort& address) {
+    DILOCO_RETURN_IF_ERROR(StartDriver());
+    DILOCO_ASSIGN_OR_RETURN(
+        service_,
+        Service::Start("--listen", {.run_id = config_.run.id, .address = address, .reflection = options_.reflection},
+                       driver_.get(), &metrics_, PosixFileSystem()));
+    const std::string http = http_ == nullptr ? "none" : http_->address().ToString();
+    DILOCO_RETURN_IF_ERROR(WritePortFile(options_.port_file, service_->address().ToString(), http));
+    phase_ = Phase::kReady;
+    spdlog::info("event=ready listen={} http={}", service_->address().ToString(), http);
+    return absl::OkStatus();
   }
 
   absl::Status StartDriver() {
@@ -185,7 +215,6 @@ class Coordinator::Impl {
     pool_.reset();
     disk_.reset();
     store_.reset();
-    http_.reset();
     if (was_ready) spdlog::info("event=stopped");
   }
 

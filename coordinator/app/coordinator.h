@@ -26,6 +26,8 @@ class Coordinator {
 
   // Waits for RequestStop, for the end of the run when told to exit then, or for a fatal error, and stops: NOT_SERVING,
   // no new calls, open ones drained within a deadline, the store closed. Returns the fatal error, else OK. Once.
+  // A consensus that an operator replaced: stops likewise, recovers the data folder, and serves again at the same
+  // address.
   absl::Status Wait();
   // Thread-safe.
   void RequestStop();

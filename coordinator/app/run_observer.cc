@@ -165,6 +165,12 @@ void RunObserver::OnPaused(absl::Duration duration) {
                absl::ToDoubleSeconds(duration));
 }
 
+void RunObserver::OnStartAgain(const std::string& reason) {
+  spdlog::warn("event=consensus_replaced reason={}", Quoted(reason));
+  OnHold("");
+  ends_.start_again();
+}
+
 void RunObserver::OnFatal(const absl::Status& status) {
   spdlog::error("event=fatal reason={}", Quoted(status.ToString()));
   ends_.fatal(status);

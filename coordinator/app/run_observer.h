@@ -22,6 +22,7 @@ class RunObserver final : public DriverObserver {
   struct Ends {
     std::function<void(const absl::Status&)> fatal;
     std::function<void()> finished;
+    std::function<void()> start_again;
   };
   RunObserver(CoordinatorMetrics* metrics, Ends ends) : metrics_(*metrics), ends_(std::move(ends)) {}
 
@@ -48,6 +49,7 @@ class RunObserver final : public DriverObserver {
   void OnPaused(absl::Duration duration) override;
   void OnDiskRefused(DiskUser user, const std::string& sentence) override;
   void OnHold(const std::string& reason) override;
+  void OnStartAgain(const std::string& reason) override;
   void OnFatal(const absl::Status& status) override;
   void OnRunFinished() override;
 

@@ -79,4 +79,9 @@ absl::StatusOr<v1::AdmitWorkerResponse> AdminClient::AdmitWorker(const std::stri
   return Call(&Stub::AdmitWorker, std::move(request));
 }
 
+absl::StatusOr<v1::RecoverConsensusResponse> AdminClient::RecoverConsensus(
+    const v1::RecoverConsensusRequest& request) const {
+  return Call(&Stub::RecoverConsensus, request);
+}
+
 }  // namespace diloco

@@ -28,6 +28,8 @@ class AdminClient {
   absl::StatusOr<v1::DrainWorkerResponse> DrainWorker(const std::string& worker) const;
   absl::StatusOr<v1::EvictWorkerResponse> EvictWorker(const std::string& worker) const;
   absl::StatusOr<v1::AdmitWorkerResponse> AdmitWorker(const std::string& worker) const;
+  // The run id is filled in.
+  absl::StatusOr<v1::RecoverConsensusResponse> RecoverConsensus(const v1::RecoverConsensusRequest& request) const;
 
  private:
   using Stub = v1::AdminService::StubInterface;

@@ -55,6 +55,14 @@ absl::StatusOr<ExitCode> RunWorkerDrain(const CommandContext& context, const std
 absl::StatusOr<ExitCode> RunWorkerEvict(const CommandContext& context, const std::string& worker, bool yes);
 absl::StatusOr<ExitCode> RunWorkerAdmit(const CommandContext& context, const std::string& worker);
 
+struct RecoverFlags {
+  std::string from;
+  bool discard_workers = false;
+  bool force = false;
+};
+// Says what would be done, and asks first without `yes`. Errors: as above.
+absl::StatusOr<ExitCode> RunRecover(const CommandContext& context, const RecoverFlags& flags, bool yes);
+
 // Looks again every `interval` until the run has ended, and prints a summary. On a terminal each look replaces the one
 // before; with kJson each is a line {"status": GetStatusResponse, "workers": ListWorkersResponse} and there is no
 // summary. Errors: those of AdminClient; a coordinator that cannot be reached only after `context.timeout` of it.

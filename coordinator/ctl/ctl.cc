@@ -31,6 +31,7 @@ Examples:
   dilococtl round describe 42                       why round 42 has not closed
   dilococtl -o json status | jq .rounds_committed
   dilococtl checkpoint save                         write the consensus on the coordinator's disk
+  dilococtl run recover --from east                 the coordinator lost its disk: take east's consensus
   dilococtl plan --preset 1B --up 400Mbit           what a run would take, before there is one
 )";
 
@@ -50,6 +51,7 @@ struct Options {
   std::string round;
   std::string worker;
   bool yes = false;
+  RecoverFlags recover;
   PlanFlags plan;
 };
 
@@ -91,6 +93,7 @@ absl::StatusOr<ExitCode> Dispatch(const CLI::App& app, const Options& options, c
   }
   if (app.got_subcommand("worker")) return DispatchWorker(*app.get_subcommand("worker"), options, context);
   if (app.got_subcommand("checkpoint")) return RunCheckpointSave(context);
+  if (app.got_subcommand("run")) return RunRecover(context, options.recover, options.yes);
   if (app.get_subcommand("round")->got_subcommand("list")) return RunRoundList(context, options.limit);
   DILOCO_ASSIGN_OR_RETURN(const int64_t round, ParseRound(options.round));
   return RunRoundDescribe(context, round);
@@ -147,6 +150,24 @@ void AddCommands(CLI::App& app, Options& options) {
   ShowExamples(checkpoint, "dilococtl checkpoint save");
   ShowExamples(checkpoint->add_subcommand("save", "Write model.safetensors and run.yaml on the coordinator's disk"),
                "dilococtl checkpoint save\ndilococtl --timeout 5m checkpoint save");
+
+  CLI::App* run = app.add_subcommand("run", "The run: recover")->require_subcommand(1);
+  ShowExamples(run, "dilococtl run recover --from east");
+  CLI::App* recover = run->add_subcommand(
+      "recover",
+      "End the hold of a run whose coordinator lost its disk while workers hold newer versions (`status` says which)");
+  ShowExamples(recover,
+               "dilococtl run recover --from east        take the consensus of worker east\n"
+               "dilococtl run recover --discard-workers  go on from the data folder as it is");
+  CLI::Option* from =
+      recover->add_option("--from", options.recover.from, "Worker whose consensus the run goes on from");
+  recover
+      ->add_flag("--discard-workers", options.recover.discard_workers,
+                 "Go on from the data folder; what workers hold beyond it is lost")
+      ->excludes(from);
+  recover->add_flag("--force", options.recover.force, "Take that worker's although another one is further ahead")
+      ->needs(from);
+  recover->add_flag("--yes", options.yes, "Do not ask");
 
   AddPlanCommand(app, options.plan);
 }

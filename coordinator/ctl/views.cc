@@ -163,4 +163,18 @@ std::string AdmitText(const v1::AdmitWorkerResponse& admitted) {
   return Fields({{"worker", admitted.worker_id()}, {"state", "left: it may join again"}});
 }
 
+std::string RecoverSentence(const v1::RecoverConsensusRequest& request, const v1::RecoverConsensusResponse& response) {
+  const auto version = [](int64_t number) {
+    return number < 0 ? std::string("nothing") : absl::StrFormat("version %d", number);
+  };
+  if (request.discard_workers()) {
+    return absl::StrFormat(
+        "the run goes on from the data folder, which has %s, and what workers hold beyond it is lost",
+        version(response.version()));
+  }
+  return absl::StrFormat(
+      "the run goes on from %s of the consensus, which worker %s holds, and the data folder's %s is no more",
+      version(response.version()), request.worker_id(), version(response.folder_version()));
+}
+
 }  // namespace diloco

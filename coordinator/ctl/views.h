@@ -20,6 +20,8 @@ std::string CheckpointText(const v1::SaveCheckpointResponse& checkpoint);
 std::string DrainText(const v1::DrainWorkerResponse& drained);
 std::string EvictText(const v1::EvictWorkerResponse& evicted);
 std::string AdmitText(const v1::AdmitWorkerResponse& admitted);
+// What a recovery means, without a full stop.
+std::string RecoverSentence(const v1::RecoverConsensusRequest& request, const v1::RecoverConsensusResponse& response);
 
 // "2.3456 nats a token at version 10".
 std::string EvaluationText(const v1::Evaluation& evaluation);

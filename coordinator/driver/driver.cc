@@ -120,6 +120,11 @@ void Driver::ListWorkers(v1::ListWorkersRequest request, Reply<v1::ListWorkersRe
         [impl = impl_.get()](const auto& r, const auto& pending) { impl->ListWorkers(r, pending); });
 }
 
+void Driver::RecoverConsensus(v1::RecoverConsensusRequest request, Reply<v1::RecoverConsensusResponse> reply) {
+  Offer(impl_.get(), std::move(request), std::move(reply),
+        [impl = impl_.get()](const auto& r, const auto& pending) { impl->RecoverConsensus(r, pending); });
+}
+
 void Driver::SaveCheckpoint(v1::SaveCheckpointRequest request, Reply<v1::SaveCheckpointResponse> reply) {
   Offer(impl_.get(), std::move(request), std::move(reply),
         [impl = impl_.get()](const auto& r, const auto& pending) { impl->SaveCheckpoint(r, pending); });

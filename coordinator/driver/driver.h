@@ -103,7 +103,8 @@ class Driver {
   };
   void OpenSnapshot(v1::FetchSnapshotRequest request, Reply<SnapshotSource> reply);
 
-  // The seeder's parameters, whole: fragment-major float32 bytes. Answered once snapshot 0 is durable.
+  // The seeder's parameters, whole: fragment-major float32 bytes. Answered once snapshot 0 is durable. Or the consensus
+  // of the worker that was asked for it, as in snapshots: the observer is then told to start again from the folder.
   void Seed(v1::SeedRequest first, std::string parameters, Reply<v1::SeedResponse> reply);
 
   void GetStatus(v1::GetStatusRequest request, Reply<v1::GetStatusResponse> reply);
@@ -114,6 +115,7 @@ class Driver {
   void DrainWorker(v1::DrainWorkerRequest request, Reply<v1::DrainWorkerResponse> reply);
   void EvictWorker(v1::EvictWorkerRequest request, Reply<v1::EvictWorkerResponse> reply);
   void AdmitWorker(v1::AdmitWorkerRequest request, Reply<v1::AdmitWorkerResponse> reply);
+  void RecoverConsensus(v1::RecoverConsensusRequest request, Reply<v1::RecoverConsensusResponse> reply);
 
  private:
   class Impl;

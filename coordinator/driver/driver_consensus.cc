@@ -93,7 +93,19 @@ v1::SnapshotRecord Driver::Impl::SnapshotHeaderNow() const {
 // goes into the new journal: the store works in order. A snapshot that the disk refuses is overdue from then on, and is
 // made of whatever version the consensus has when the disk is asked again.
 void Driver::Impl::StartSnapshot() {
-  v1::SnapshotRecord header = SnapshotHeaderNow();
+  SubmitSnapshot(SnapshotHeaderNow(), /*waits=*/false,
+                 [this, started = Now()](const absl::Status& status, const Store::SnapshotFile& file) {
+                   if (status.ok()) {
+                     FinishSnapshot(file, started);
+                   } else {
+                     snapshot_retry_.Refused(status, Now());
+                     ReportRefusal(DiskUser::kSnapshot, snapshot_retry_);
+                   }
+                   AdvanceConsensus();
+                 });
+}
+
+void Driver::Impl::SubmitSnapshot(v1::SnapshotRecord header, bool waits, SnapshotDone done) {
   std::erase_if(journaled_, [&header](const auto& delta) { return delta->round < header.version(); });
   const auto arrays = run_->keeper.Begin();
   header.set_consensus_bytes(arrays->SizeBytes());
@@ -114,17 +126,11 @@ void Driver::Impl::StartSnapshot() {
          return absl::OkStatus();
        },
        .done =
-           [this, started = Now(), written](const absl::Status& status) {
+           [this, written, done = std::move(done)](const absl::Status& status) {
              run_->keeper.FinishRead();
-             if (status.ok()) {
-               FinishSnapshot(*written, started);
-             } else {
-               snapshot_retry_.Refused(status, Now());
-               ReportRefusal(DiskUser::kSnapshot, snapshot_retry_);
-             }
-             AdvanceConsensus();
+             done(status, *written);
            },
-       .waits = false});
+       .waits = waits});
 }
 
 // Readers may be about to ask for the snapshot that is the newest until now. One that reads for longer than a snapshot

@@ -79,6 +79,9 @@ std::optional<MonotonicTime> Driver::Impl::NextDiskTry() const {
 }
 
 std::optional<std::string> Driver::Impl::HoldReason() const {
+  if (FolderIsBehind() && !store_retry_.waiting()) {
+    return BehindReason();
+  }
   if (store_retry_.waiting()) {
     return store_retry_.Sentence(Now());
   }

@@ -11,6 +11,7 @@
 //   driver_rounds.cc     merge, commit, publication, end
 //   driver_consensus.cc  consensus, snapshots, checkpoints
 //   driver_views.cc      status, subscriptions, snapshots for readers
+//   driver_lost_disk.cc  workers that hold more than the data folder
 #pragma once
 
 #include <atomic>
@@ -86,6 +87,8 @@ class Driver::Impl {
   void DrainWorker(const v1::DrainWorkerRequest& request, const PendingReply<v1::DrainWorkerResponse>& reply);
   void EvictWorker(const v1::EvictWorkerRequest& request, const PendingReply<v1::EvictWorkerResponse>& reply);
   void AdmitWorker(const v1::AdmitWorkerRequest& request, const PendingReply<v1::AdmitWorkerResponse>& reply);
+  void RecoverConsensus(const v1::RecoverConsensusRequest& request,
+                        const PendingReply<v1::RecoverConsensusResponse>& reply);
 
  private:
   // What the first join fixes for the run.
@@ -120,6 +123,7 @@ class Driver::Impl {
     PendingReply<v1::JoinResponse> reply;
   };
   struct CheckedSeed;
+  struct GivenConsensus;
   // A merge from its start until its round is committed.
   struct MergingRound {
     MonotonicTime started;
@@ -130,13 +134,15 @@ class Driver::Impl {
   };
 
   // driver_recovery.cc
-  absl::Status RecoverConsensus(RecoveredRun run, const RecoveredState& recovered);
+  absl::Status RestoreConsensus(RecoveredRun run, const RecoveredState& recovered);
 
   // driver_loop.cc
   void HandleQueued(MonotonicTime wait_until);
   void Settle();
   void Step(const RoundEvent& event);
   void Fail(const absl::Status& status);
+  // Nothing is begun any more; whoever waits is told to try again.
+  void Halt(const absl::Status& reason);
   void CloseEverything(const absl::Status& status);
   MonotonicTime NextDue() const;
   void ReportMembers();
@@ -229,12 +235,36 @@ class Driver::Impl {
   void AdvanceConsensus();
   void StartApply();
   void StartSnapshot();
+  // Of the consensus as it is, which nothing else has. `waits` as in StoreWork.
+  using SnapshotDone = std::function<void(const absl::Status&, const Store::SnapshotFile&)>;
+  void SubmitSnapshot(v1::SnapshotRecord header, bool waits, SnapshotDone done);
   void FinishSnapshot(const Store::SnapshotFile& file, MonotonicTime started);
   void StartCheckpoint();
   v1::SnapshotRecord SnapshotHeaderNow() const;
   bool SnapshotIsDue() const;
   // The oldest round that readers of the newest snapshot, or of an earlier one, may still ask for.
   int64_t RetainFrom();
+
+  // driver_lost_disk.cc
+  // Errors: kInvalidArgument; kAborted: of an older generation.
+  absl::Status CheckHeld(const std::string& worker, const v1::HeldConsensus& held) const;
+  // Compares what a worker holds (no versions: nothing) with what the folder has.
+  void NoteHeld(const std::string& worker, const v1::HeldConsensus& held);
+  // A worker was found to hold more; from then on until the coordinator starts again.
+  bool FolderIsBehind() const { return !newest_ahead_.empty(); }
+  std::string BehindReason() const;
+  // Not OK while the folder is behind: what a reader of the consensus is told.
+  absl::Status CheckHandsOut() const;
+  const std::string& FurthestAhead() const;
+  absl::Status CheckDonor(const std::string& worker, bool force) const;
+  int64_t FolderVersion() const;
+  uint32_t NextGeneration() const;
+  // Of the next generation: without members, but for those that may not come back.
+  void StartGeneration(v1::SnapshotRecord* header) const;
+  void AcceptFolder();
+  void TakeConsensus(const v1::SeedRequest& first, std::string bytes, const PendingReply<v1::SeedResponse>& reply);
+  void PersistConsensus(const GivenConsensus& given, const PendingReply<v1::SeedResponse>& reply);
+  void StartAgain(const std::string& reason);
 
   // driver_views.cc
   v1::WorkerState StateOf(const MemberView& member) const;
@@ -275,6 +305,10 @@ class Driver::Impl {
   DiskRetry checkpoint_retry_;  // Of the final checkpoint.
   bool held_ = false;           // As reported last.
   bool hold_stale_ = false;
+
+  std::map<std::string, v1::HeldConsensus> ahead_;  // Workers that hold more than the data folder, now.
+  std::string newest_ahead_;                        // The newest that was found, for people; empty: none ever.
+  std::string donor_;                               // The one that is asked for its consensus; empty: none.
 
   bool seed_pending_ = false;  // Adopted; snapshot 0 is being written.
   Digest seed_digest_;         // Of the seeded bytes; empty: not known.

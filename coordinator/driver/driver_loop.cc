@@ -162,11 +162,13 @@ void Driver::Impl::Fail(const absl::Status& status) {
   if (failed_) {
     return;
   }
-  failed_ = true;
-  const absl::Status reason =
-      absl::UnavailableError("the coordinator's store failed, so that it stops; try again when it is back");
-  mailbox_->Close(reason);
+  Halt(absl::UnavailableError("the coordinator's store failed, so that it stops; try again when it is back"));
   world_.observer->OnFatal(status);
+}
+
+void Driver::Impl::Halt(const absl::Status& reason) {
+  failed_ = true;
+  mailbox_->Close(reason);
   CloseEverything(reason);
 }
 

@@ -64,6 +64,8 @@ class DriverObserver {
   virtual void OnDiskRefused(DiskUser, const std::string& /*sentence*/) {}
   // The run is held, and why; empty: it goes on. Again when there is news of the reason.
   virtual void OnHold(const std::string& /*reason*/) {}
+  // What the data folder holds was replaced: the coordinator is to start again from it, for this reason.
+  virtual void OnStartAgain(const std::string& /*reason*/) {}
   // The store failed: nothing more is published, and the process is to end with this message.
   virtual void OnFatal(const absl::Status&) {}
   // Ended, the final checkpoint is written, and every member has left or is lost.

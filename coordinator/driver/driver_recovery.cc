@@ -61,7 +61,7 @@ absl::Status Driver::Impl::Recover(RecoveredState recovered) {
     evaluations_.pop_back();
   }
   if (run.arrays != nullptr) {
-    DILOCO_RETURN_IF_ERROR(RecoverConsensus(std::move(run), recovered));
+    DILOCO_RETURN_IF_ERROR(RestoreConsensus(std::move(run), recovered));
   }
   if (const std::optional<SavedCheckpoint> newest = FindNewestCheckpoint(world_.files, options_.checkpoint_folder)) {
     checkpoint_path_ = newest->path;
@@ -73,7 +73,7 @@ absl::Status Driver::Impl::Recover(RecoveredState recovered) {
   return absl::OkStatus();
 }
 
-absl::Status Driver::Impl::RecoverConsensus(RecoveredRun run, const RecoveredState& recovered) {
+absl::Status Driver::Impl::RestoreConsensus(RecoveredRun run, const RecoveredState& recovered) {
   DILOCO_ASSIGN_OR_RETURN(snapshot_, world_.store->NewestSnapshot());
   std::optional<v1::StepScalars> scalars;
   if (recovered.snapshot->has_scalars()) {

@@ -97,6 +97,10 @@ void Driver::Impl::Upload(const v1::UploadRequest& request, const PendingReply<v
   }
 
   const ContributionId id = IdOf(request);
+  if (FolderIsBehind()) {
+    reply(UploadAnswer(id, v1::CONTRIBUTION_VERDICT_BUSY, "the run is held"));
+    return;
+  }
   const Verdict verdict = machine_.Ask(id, request.incarnation());
   switch (verdict) {
     case Verdict::kSettled:

@@ -13,6 +13,16 @@ namespace diloco {
 void Driver::Impl::Subscribe(const v1::SubscribeRequest& request, const std::shared_ptr<DeltaQueue>& queue,
                              const PendingReply<std::monostate>& reply) {
   absl::Status status = HearMember(request.run_id(), request.worker_id(), request.incarnation());
+  // A member of an older copy of the folder comes back without joining again.
+  v1::HeldConsensus held;
+  held.set_generation(status.ok() ? run_->record.generation() : 0);
+  *held.mutable_versions() = request.next_rounds();
+  if (status.ok() && CheckHeld(request.worker_id(), held).ok()) {
+    NoteHeld(request.worker_id(), held);
+  }
+  if (status.ok()) {
+    status = CheckHandsOut();
+  }
   if (status.ok()) {
     status =
         run_->log.Subscribe(request.worker_id(), request.next_rounds(), queue, [&reply] { reply(std::monostate{}); });
@@ -33,6 +43,10 @@ void Driver::Impl::Unsubscribe(const std::shared_ptr<DeltaQueue>& queue) {
 void Driver::Impl::OpenSnapshot(const v1::FetchSnapshotRequest& request, const PendingReply<SnapshotSource>& reply) {
   if (const absl::Status status = HearMember(request.run_id(), request.worker_id(), request.incarnation());
       !status.ok()) {
+    reply(status);
+    return;
+  }
+  if (const absl::Status status = CheckHandsOut(); !status.ok()) {
     reply(status);
     return;
   }

@@ -158,12 +158,14 @@ void Driver::Impl::Join(const v1::JoinRequest& request, const PendingReply<v1::J
           absl::StrFormat("the coordinator cannot make a member durable now: %s", store_retry_.Sentence(Now())));
     }
     DILOCO_RETURN_IF_ERROR(CheckLayout(request));
-    return CheckResumePoint(request);
+    DILOCO_RETURN_IF_ERROR(CheckResumePoint(request));
+    return request.has_held() ? CheckHeld(request.worker_id(), request.held()) : absl::OkStatus();
   };
   if (const absl::Status status = check(); !status.ok()) {
     reply(status);
     return;
   }
+  NoteHeld(request.worker_id(), request.held());
   joining_.emplace(Joining{.software_version = BoundedReason(request.software_version()), .reply = reply});
   Step(WorkerJoined{.worker = request.worker_id(),
                     .incarnation = request.incarnation(),
@@ -213,6 +215,7 @@ void Driver::Impl::Carry(const diloco::AdmitWorker& effect) {
         *response.mutable_directive() = DirectiveFor(effect.worker, CommonDirective());
         response.set_first_round(effect.first_round);
         response.set_resumes(effect.resumes);
+        response.set_generation(run_->record.generation());
         reply(std::move(response));
       });
 }
@@ -257,7 +260,8 @@ v1::Directive Driver::Impl::CommonDirective() const {
 }
 
 v1::Directive Driver::Impl::DirectiveFor(const std::string& worker, v1::Directive common) const {
-  common.set_seed(!seed_pending_ && machine_.Seeder() == worker);
+  common.set_seed(!seed_pending_ && !FolderIsBehind() && machine_.Seeder() == worker);
+  common.set_give_consensus(!donor_.empty() && donor_ == worker);
   common.set_evaluate(machine_.Evaluator() == worker);
   const auto member = members_.find(worker);
   common.set_leave(member != members_.end() && member->second.departure_durable);
@@ -366,6 +370,10 @@ void Driver::Impl::TakeEvaluations(const v1::SessionRequest& request) {
 
 void Driver::Impl::Seed(const v1::SeedRequest& first, std::string parameters,
                         const PendingReply<v1::SeedResponse>& reply) {
+  if (first.consensus()) {
+    TakeConsensus(first, std::move(parameters), reply);
+    return;
+  }
   const auto check = [&]() -> absl::Status {
     DILOCO_RETURN_IF_ERROR(HearMember(first.run_id(), first.worker_id(), first.incarnation()));
     if (first.layout_digest().value() != run_->layout->digest().Bytes()) {
@@ -375,6 +383,9 @@ void Driver::Impl::Seed(const v1::SeedRequest& first, std::string parameters,
     if (first.total_bytes() != bytes || parameters.size() != bytes) {
       return absl::InvalidArgumentError(absl::StrFormat("the seed has %d of %d announced bytes, the layout needs %d",
                                                         parameters.size(), first.total_bytes(), bytes));
+    }
+    if (FolderIsBehind()) {
+      return absl::FailedPreconditionError("the run is held: a worker holds a consensus already");
     }
     if (machine_.phase() == RunPhase::kSeeding && !seed_pending_ && machine_.Seeder() != first.worker_id()) {
       return absl::FailedPreconditionError(

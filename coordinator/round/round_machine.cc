@@ -164,6 +164,7 @@ struct RoundMachine::State {
 
   RoundOptions options;
   RunPhase phase = RunPhase::kSeeding;
+  bool held = false;
   bool ending = false;  // PersistEnd was asked for: what it settles is fixed.
   Membership members;
   std::vector<FragmentRounds> fragments;
@@ -228,6 +229,7 @@ void RoundMachine::State::Handle(const CommitPersisted& event, MonotonicTime now
 }
 
 void RoundMachine::State::Advance(MonotonicTime now, Effects* effects) {
+  if (held) return;
   if (phase == RunPhase::kWaitingForWorkers && members.CountStaying() >= options.workers) StartTraining(now);
   const bool members_changed = members.TakeChanged();
   if (phase != RunPhase::kTraining || ending) return;
@@ -306,6 +308,8 @@ std::vector<RoundEffect> RoundMachine::Step(const RoundEvent& event, MonotonicTi
   state_->Advance(now, &effects);
   return effects;
 }
+
+void RoundMachine::Hold() { state_->held = true; }
 
 Verdict RoundMachine::Ask(const ContributionId& id, uint64_t incarnation) const {
   return state_->Classify(id, incarnation).verdict;

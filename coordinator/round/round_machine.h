@@ -119,6 +119,8 @@ class RoundMachine {
   ~RoundMachine();
 
   std::vector<RoundEffect> Step(const RoundEvent& event, MonotonicTime now);
+  // From now on the run does not start and no round closes; what has closed is still merged and committed.
+  void Hold();
 
   // Whether the bytes of a contribution are wanted, before they are taken in. kWanted: send them. kStored and kRefused
   // speak of what is held under the id; kRefused also answers what no member may send. kSettled covers rounds before

@@ -61,4 +61,11 @@ grpc::ServerUnaryReactor* AdminServiceImpl::AdmitWorker(grpc::CallbackServerCont
                     &Driver::AdmitWorker);
 }
 
+grpc::ServerUnaryReactor* AdminServiceImpl::RecoverConsensus(grpc::CallbackServerContext* context,
+                                                             const v1::RecoverConsensusRequest* request,
+                                                             v1::RecoverConsensusResponse* response) {
+  const absl::Status form = request->worker_id().empty() ? CheckAdminForm(*request) : CheckWorkerForm(*request);
+  return AnswerCall(world_, Method::kRecoverConsensus, context, *request, form, response, &Driver::RecoverConsensus);
+}
+
 }  // namespace diloco

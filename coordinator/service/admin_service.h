@@ -27,6 +27,9 @@ class AdminServiceImpl final : public v1::AdminService::CallbackService {
                                         v1::EvictWorkerResponse* response) override;
   grpc::ServerUnaryReactor* AdmitWorker(grpc::CallbackServerContext* context, const v1::AdmitWorkerRequest* request,
                                         v1::AdmitWorkerResponse* response) override;
+  grpc::ServerUnaryReactor* RecoverConsensus(grpc::CallbackServerContext* context,
+                                             const v1::RecoverConsensusRequest* request,
+                                             v1::RecoverConsensusResponse* response) override;
 
  private:
   const ServiceWorld& world_;

@@ -53,7 +53,7 @@ absl::Status CheckForm(const v1::JoinRequest& request) {
   for (const v1::TensorSpec& tensor : request.tensors()) {
     DILOCO_RETURN_IF_ERROR(Limit("name of a tensor, in bytes,", tensor.name().size(), kMaxTensorNameBytes));
   }
-  return absl::OkStatus();
+  return Limit("number of versions held", static_cast<uint64_t>(request.held().versions_size()), kMaxFragments);
 }
 
 absl::Status CheckForm(const v1::SessionRequest& request) {

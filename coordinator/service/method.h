@@ -21,11 +21,12 @@ enum class Method : size_t {
   kDrainWorker,
   kEvictWorker,
   kAdmitWorker,
+  kRecoverConsensus,
 };
 
 inline constexpr const char* kMethodNames[] = {"DescribeRun", "Join",          "Session",     "Upload",
                                                "Subscribe",   "FetchSnapshot", "Seed",        "GetStatus",
                                                "ListRounds",  "DescribeRound", "ListWorkers", "SaveCheckpoint",
-                                               "DrainWorker", "EvictWorker",   "AdmitWorker"};
+                                               "DrainWorker", "EvictWorker",   "AdmitWorker", "RecoverConsensus"};
 
 }  // namespace diloco

@@ -80,6 +80,8 @@ absl::Status Replay::Apply(const std::string& path, JournalGroup group) {
       case GroupKind::kRun: {
         DILOCO_ASSIGN_OR_RETURN(v1::RunRecord run, ParseSingle<v1::RunRecord>(group));
         if (state_.run != nullptr) DILOCO_RETURN_IF_ERROR(CheckRun(run.run_id()));
+        // A snapshot that replaced the consensus, and found no room for a journal of its own, is newer.
+        if (state_.run != nullptr && run.generation() < state_.run->generation()) return absl::OkStatus();
         state_.run = std::make_unique<v1::RunRecord>(std::move(run));
         return absl::OkStatus();
       }

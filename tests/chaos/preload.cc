@@ -22,6 +22,12 @@ std::vector<std::string> SlowSyncs(absl::Duration each) {
   return Preloaded("libslow_sync.so", absl::StrCat("DILOCO_TEST_SYNC_MS=", absl::ToInt64Milliseconds(each)));
 }
 
+std::vector<std::string> FailingSync(const std::string& of, const std::string& when) {
+  std::vector<std::string> environment = Preloaded("libfailing_sync.so", absl::StrCat("DILOCO_TEST_FAIL_SYNC_OF=", of));
+  environment.push_back(absl::StrCat("DILOCO_TEST_FAIL_SYNC_WHEN=", when));
+  return environment;
+}
+
 std::vector<std::string> ShiftedRealtime(const std::string& file) {
   return Preloaded("librealtime_shift.so", absl::StrCat("DILOCO_TEST_REALTIME_SHIFT=", file));
 }

@@ -97,6 +97,7 @@ void DescribeOwner(const CheckpointOwner& owner, v1::CheckpointRecord* record) {
   record->set_run_id(owner.config->run.id);
   record->set_worker_id(owner.worker_id);
   record->set_incarnation(owner.incarnation);
+  record->set_generation(owner.generation);
   record->set_software_version(DILOCO_VERSION);
   record->mutable_layout_digest()->set_value(owner.layout->digest().Bytes());
   *record->mutable_tensors() = TensorSpecsToProto(owner.layout->tensors());
@@ -360,6 +361,7 @@ absl::StatusOr<WorkerCheckpoint> RestoreCheckpoint(const CheckpointOwner& owner,
   }
   Restorer restorer(owner, &loaded);
   WorkerCheckpoint checkpoint;
+  checkpoint.generation = record.generation();
   ReplicaState& replica = checkpoint.training.replica;
   replica.first_round = record.first_round();
   replica.step = record.step();

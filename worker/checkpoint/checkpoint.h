@@ -31,6 +31,7 @@ struct TrainingState {
 struct WorkerCheckpoint {
   TrainingState training;
   SyncState sync;
+  uint32_t generation = 0;  // JoinResponse.generation of the member that wrote it.
 };
 
 // Who writes, or reads, a checkpoint. The pointers outlive its use.
@@ -39,6 +40,7 @@ struct CheckpointOwner {
   uint64_t incarnation = 0;
   const RunConfig* config = nullptr;
   const Layout* layout = nullptr;
+  uint32_t generation = 0;  // Of a writer: JoinResponse.generation.
 };
 
 // The content of its file. The sections are views of `checkpoint`.

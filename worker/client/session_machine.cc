@@ -9,6 +9,7 @@ namespace {
 // Trying again would not help.
 bool IsRefusal(absl::StatusCode code) {
   switch (code) {
+    case absl::StatusCode::kAborted:  // What the worker holds was replaced: it cannot come back as it is.
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kInvalidArgument:

@@ -52,6 +52,7 @@ struct WorkerStatus {
   int64_t checkpoints_written = 0;
   int64_t checkpoints_failed = 0;  // Could not be written.
   int64_t checkpoint_step = -1;    // Of the newest one written in this session; -1: none yet.
+  std::vector<int64_t> held;       // Newest version received, by fragment; empty: nothing yet.
   std::vector<RoundAbstention> abstentions;
   bool suspending = false;            // The process ends, and means to come back within its lease.
   std::optional<int64_t> last_round;  // Of a draining worker that takes no further steps: what it contributes to last.

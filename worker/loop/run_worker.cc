@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
 
 #include "common/base/clock.h"
@@ -25,6 +26,7 @@
 #include "spdlog/spdlog.h"
 #include "worker/checkpoint/checkpoint_folder.h"
 #include "worker/checkpoint/checkpoint_writer.h"
+#include "worker/loop/consensus_donor.h"
 #include "worker/loop/introduction.h"
 #include "worker/loop/seed.h"
 #include "worker/loop/training_loop.h"
@@ -54,7 +56,12 @@ v1::JoinRequest MakeJoin(const WorkerOptions& options, const RunConfig& config, 
   return join;
 }
 
+// With what the checkpoint holds, and where the worker goes on.
 v1::JoinRequest WithResumePoint(v1::JoinRequest join, const WorkerCheckpoint& checkpoint, const RunConfig& config) {
+  join.mutable_held()->set_generation(checkpoint.generation);
+  for (const SyncState::Fragment& fragment : checkpoint.sync.fragments) {
+    join.mutable_held()->add_versions(fragment.outer.consensus.version());
+  }
   for (const int64_t round : NextRounds(checkpoint.training.replica, config.run.rounds)) {
     join.mutable_resumes()->add_next_rounds(round);
   }
@@ -110,19 +117,22 @@ class Member {
                    .interrupt = options->interrupt,
                    .on_wait = options->on_wait},
                   clock),
-        control_({.join = join, .joined = joined, .backoff = options->backoff}, std::move(control), &exchange_, board,
-                 clock) {
-    for (int i = 0; i < config_.wire.connections; ++i) {
-      bulk_.push_back(MakeChannel(options_.coordinator));
-    }
-  }
+        bulk_(MakeBulkChannels()),
+        donor_(SeedIdentity(), bulk_.front(), options->backoff, clock),
+        control_({.join = join,
+                  .joined = joined,
+                  .backoff = options->backoff,
+                  .on_consensus_wanted = [this] { donor_.Want(); }},
+                 std::move(control), &exchange_, board, clock) {}
 
   // `resumed`: from what the worker goes on, if it has a checkpoint.
   absl::Status Run(std::optional<WorkerCheckpoint> resumed) {
     SetState("waiting for parameters");
-    DILOCO_RETURN_IF_ERROR(AwaitSeed());
-    // What a checkpoint holds is to be settled before the worker may leave.
+    // What a checkpoint holds is to be settled before the worker may leave, or is what the coordinator lacks.
     const bool has_work = resumed.has_value();
+    if (!has_work) {
+      DILOCO_RETURN_IF_ERROR(AwaitSeed());
+    }
     if (resumed && !joined_.resumes()) {
       // It begins a round anew, with nothing but the inner optimizer and what the sync thread holds.
       for (SyncState::Fragment& fragment : resumed->sync.fragments) fragment.stop = kBeforeTraining;
@@ -138,8 +148,11 @@ class Member {
                      .upload = options_.upload,
                      .download = {.backoff = options_.backoff},
                      .on_consensus = options_.on_consensus,
-                     .report_soon = [this] { control_.ReportSoon(); }},
+                     .report_soon = [this] { control_.ReportSoon(); },
+                     .on_consensus_wanted = [this](FullConsensus consensus) { donor_.Give(std::move(consensus)); }},
                     &config_, &layout_, &exchange_, board_, clock_, bulk_, std::move(sync_state));
+    donor_.SetSource([&sync] { sync.Post(ConsensusWanted{}); });
+    const absl::Cleanup detach = [this] { donor_.SetSource(nullptr); };
     SetState("waiting for workers");
     DILOCO_RETURN_IF_ERROR(control_.Await([has_work](const v1::Directive& directive) {
       return HasBegun(directive) || (directive.drain() && !has_work);
@@ -221,16 +234,28 @@ class Member {
     SetState("seeding");
     std::vector<float> parameters(static_cast<size_t>(layout_.element_count()));
     DILOCO_RETURN_IF_ERROR(trainer_->ReadParameters(0, absl::MakeSpan(parameters)));
+    const auto stub = v1::WorkerService::NewStub(bulk_.front());
+    DILOCO_RETURN_IF_ERROR(
+        SendSeed(stub.get(), SeedIdentity(), layout_, *FindOuterOptimizer(config_.outer.optimizer), parameters));
+    spdlog::info("event=seeded bytes={}", parameters.size() * sizeof(float));
+    return absl::OkStatus();
+  }
+
+  std::vector<std::shared_ptr<grpc::Channel>> MakeBulkChannels() const {
+    std::vector<std::shared_ptr<grpc::Channel>> channels;
+    for (int i = 0; i < config_.wire.connections; ++i) {
+      channels.push_back(MakeChannel(options_.coordinator));
+    }
+    return channels;
+  }
+
+  v1::SeedRequest SeedIdentity() const {
     v1::SeedRequest identity;
     identity.set_run_id(config_.run.id);
     identity.set_worker_id(options_.worker_id);
     identity.set_incarnation(options_.incarnation);
     identity.mutable_layout_digest()->set_value(layout_.digest().Bytes());
-    const auto stub = v1::WorkerService::NewStub(bulk_.front());
-    DILOCO_RETURN_IF_ERROR(
-        SendSeed(stub.get(), identity, layout_, *FindOuterOptimizer(config_.outer.optimizer), parameters));
-    spdlog::info("event=seeded bytes={}", parameters.size() * sizeof(float));
-    return absl::OkStatus();
+    return identity;
   }
 
   const WorkerOptions& options_;
@@ -241,15 +266,16 @@ class Member {
   CheckpointWriter* const checkpoints_;  // May be null.
   StatusBoard* const board_;
   const Clock* const clock_;
-  std::vector<std::shared_ptr<grpc::Channel>> bulk_;
   Exchange exchange_;
+  const std::vector<std::shared_ptr<grpc::Channel>> bulk_;
+  ConsensusDonor donor_;
   ControlSession control_;
 };
 
-}  // namespace
-
-absl::Status RunWorker(const WorkerOptions& given, const TrainerFactory& make_trainer) {
-  DILOCO_RETURN_IF_ERROR(ValidateName("worker id", given.worker_id));
+// As one member of the run. `afresh`: whatever the checkpoint folder has. Errors: those of RunWorker; kAborted: an
+// operator has replaced the consensus.
+absl::Status RunMember(const WorkerOptions& given, const TrainerFactory& make_trainer, bool afresh,
+                       StatusBoard* board) {
   const SteadyClock clock;
   WorkerOptions options = given;
   options.incarnation = given.incarnation != 0 ? given.incarnation : RandomIncarnation();
@@ -270,9 +296,9 @@ absl::Status RunWorker(const WorkerOptions& given, const TrainerFactory& make_tr
   DILOCO_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer, make_trainer(config));
   DILOCO_ASSIGN_OR_RETURN(const Layout layout, Layout::Cut(trainer->Tensors(), config.fragments.cut));
   DILOCO_RETURN_IF_ERROR(FragmentOffsets(config, layout.fragment_count()).status());
-  const CheckpointOwner owner = {options.worker_id, options.incarnation, &config, &layout};
+  CheckpointOwner owner = {options.worker_id, options.incarnation, &config, &layout};
   std::optional<WorkerCheckpoint> resumed;
-  if (folder != nullptr) {
+  if (folder != nullptr && !afresh) {
     DILOCO_ASSIGN_OR_RETURN(resumed, LoadCheckpoint(owner, folder.get()));
   }
   const v1::JoinRequest join = MakeJoin(options, config, layout);
@@ -285,21 +311,38 @@ absl::Status RunWorker(const WorkerOptions& given, const TrainerFactory& make_tr
                         "of both programs",
                         theirs.Hex(), layout.digest().Hex()));
   }
+  owner.generation = joined.generation();
   trainer->SetLayout(layout);
   spdlog::info("event=joined run={} worker={} incarnation={:x} elements={} fragments={} first_round={}", config.run.id,
                options.worker_id, options.incarnation, layout.element_count(), layout.fragment_count(),
                joined.first_round());
   if (resumed) LogResumed(*resumed, config, joined);
-  StatusBoard board;
-  board.Update([&config](WorkerStatus& status) {
+  board->Update([&config](WorkerStatus& status) {
     status.rounds = config.run.rounds;
     status.steps = config.run.rounds * config.inner_steps;
+    status.held.clear();
   });
   std::optional<CheckpointWriter> checkpoints;
-  if (folder != nullptr) checkpoints.emplace(folder.get(), owner, &board, &clock);
+  if (folder != nullptr) checkpoints.emplace(folder.get(), owner, board, &clock);
   Member member(&options, &config, &layout, trainer.get(), join, joined, channel, checkpoints ? &*checkpoints : nullptr,
-                &board, &clock);
+                board, &clock);
   return member.Run(std::move(resumed));
+}
+
+}  // namespace
+
+absl::Status RunWorker(const WorkerOptions& options, const TrainerFactory& make_trainer) {
+  DILOCO_RETURN_IF_ERROR(ValidateName("worker id", options.worker_id));
+  StatusBoard board;
+  bool afresh = false;
+  while (true) {
+    const absl::Status status = RunMember(options, make_trainer, afresh, &board);
+    if (!absl::IsAborted(status)) {
+      return status;
+    }
+    afresh = true;
+    spdlog::warn("event=starting_again reason={}", Quoted(std::string(status.message())));
+  }
 }
 
 }  // namespace diloco

@@ -8,7 +8,8 @@
 
 namespace diloco {
 
-// Returns when the run has ended and the last report is taken.
+// Returns when the run has ended and the last report is taken. When an operator has replaced the consensus it forgets
+// what it holds and joins again, as a new member, with a new trainer.
 // Errors, each one sentence that says what to do: kUnavailable, the coordinator cannot be reached (at start, or later
 // for longer than give_up_after); kNotFound, another run; kAlreadyExists, the id is in use; kFailedPrecondition,
 // another layout, or the run has ended; kInvalidArgument, the id or the configuration; kDataLoss, the consensus is not

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/outer/consensus.h"
+#include "common/outer/step_scalars_proto.h"
 #include "common/rpc/status.h"
 
 namespace diloco {
@@ -37,17 +39,14 @@ absl::Status CheckDigests(const v1::SeedResponse& response, const Layout& layout
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status SendSeed(v1::WorkerService::Stub* stub, const v1::SeedRequest& identity, const Layout& layout,
-                      const OuterOptimizer& optimizer, absl::Span<const float> parameters) {
-  const std::string_view bytes(reinterpret_cast<const char*>(parameters.data()), parameters.size() * sizeof(float));
-  grpc::ClientContext context;
+// `identity` with all that is the same in every piece.
+absl::StatusOr<v1::SeedResponse> SendPieces(v1::WorkerService::Stub* stub, grpc::ClientContext* context,
+                                            const v1::SeedRequest& identity, std::string_view bytes) {
   const absl::Duration limit =
       kStreamProgressDeadline + absl::Seconds(static_cast<double>(bytes.size()) / kSlowestBytesPerSecond);
-  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(limit));
+  context->set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(limit));
   v1::SeedResponse response;
-  const auto writer = stub->Seed(&context, &response);
+  const auto writer = stub->Seed(context, &response);
   v1::SeedRequest piece = identity;
   piece.set_total_bytes(bytes.size());
   size_t offset = 0;
@@ -59,7 +58,47 @@ absl::Status SendSeed(v1::WorkerService::Stub* stub, const v1::SeedRequest& iden
   } while (writer->Write(piece) && offset < bytes.size());
   writer->WritesDone();
   DILOCO_RETURN_IF_ERROR(FromGrpcStatus(writer->Finish()));
+  return response;
+}
+
+std::string_view BytesOf(absl::Span<const float> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+}  // namespace
+
+absl::Status SendSeed(v1::WorkerService::Stub* stub, const v1::SeedRequest& identity, const Layout& layout,
+                      const OuterOptimizer& optimizer, absl::Span<const float> parameters) {
+  grpc::ClientContext context;
+  DILOCO_ASSIGN_OR_RETURN(const v1::SeedResponse response, SendPieces(stub, &context, identity, BytesOf(parameters)));
   return CheckDigests(response, layout, optimizer, parameters);
+}
+
+absl::Status SendConsensus(v1::WorkerService::Stub* stub, grpc::ClientContext* context, const v1::SeedRequest& identity,
+                           const FullConsensus& consensus) {
+  v1::SeedRequest request = identity;
+  request.set_consensus(true);
+  request.set_version(consensus.version);
+  if (consensus.scalars) {
+    *request.mutable_scalars() = StepScalarsToProto(*consensus.scalars);
+  }
+  std::string bytes;
+  for (const Consensus& fragment : consensus.fragments) {
+    bytes += BytesOf(fragment.parameters());
+    for (const std::vector<float>& state : fragment.state()) {
+      bytes += BytesOf(state);
+    }
+  }
+  DILOCO_ASSIGN_OR_RETURN(const v1::SeedResponse response, SendPieces(stub, context, request, bytes));
+  for (size_t f = 0; f < consensus.fragments.size(); ++f) {
+    if (static_cast<int>(f) >= response.consensus_digests_size() ||
+        Digest::FromBytes(response.consensus_digests(static_cast<int>(f)).value()) !=
+            consensus.fragments[f].ComputeDigest()) {
+      return absl::DataLossError(
+          absl::StrFormat("the coordinator holds another consensus of fragment %d than was sent", f));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace diloco

@@ -68,7 +68,7 @@ struct WorkerOptions {
   UploadMachine::Options upload;  // Streams, rate and backoff are set from elsewhere.
 };
 
-// Makes the trainer of a run. Called once, in the training thread.
+// Makes the trainer of a run. Called in the training thread, once for each time that the worker joins as a new member.
 using TrainerFactory = std::function<absl::StatusOr<std::unique_ptr<Trainer>>(const RunConfig& config)>;
 
 }  // namespace diloco

@@ -104,6 +104,8 @@ class FragmentOuter {
   void Resync(Consensus consensus, const StepScalars& next_scalars, int64_t settled_round);
 
   const Consensus& consensus() const { return consensus_; }
+  // Expected of the next outer step.
+  const StepScalars& next_scalars() const { return next_scalars_; }
   const std::deque<OwnContribution>& unsettled() const { return unsettled_; }
 
  private:

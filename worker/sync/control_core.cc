@@ -1,6 +1,7 @@
 #include "worker/sync/control_core.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
 
@@ -103,7 +104,7 @@ void ControlCore::Step(const SessionEvent& event, MonotonicTime now) {
     } else if (std::holds_alternative<CancelSession>(effect)) {
       network_->CancelSession(call_);
     } else {
-      network_->Join(options_.join);
+      network_->Join(MakeJoin());
     }
   }
   if (!machine_.refused().ok()) {
@@ -113,6 +114,16 @@ void ControlCore::Step(const SessionEvent& event, MonotonicTime now) {
     status.connected = machine_.connected();
     status.session_reconnects = machine_.reconnects();
   });
+}
+
+v1::JoinRequest ControlCore::MakeJoin() const {
+  v1::JoinRequest join = options_.join;
+  const std::vector<int64_t> held = board_->Get().held;
+  if (!held.empty()) {
+    join.mutable_held()->set_generation(options_.joined.generation());
+    join.mutable_held()->mutable_versions()->Assign(held.begin(), held.end());
+  }
+  return join;
 }
 
 void ControlCore::Heartbeat(MonotonicTime now) {
@@ -156,6 +167,9 @@ void ControlCore::Take(const v1::Directive& directive) {
   }
   directive_ = directive;
   may_leave_ = may_leave_ || directive.leave();
+  if (directive.give_consensus() && options_.on_consensus_wanted) {
+    options_.on_consensus_wanted();
+  }
   std::erase_if(evaluations_, [&](const v1::Evaluation& e) { return e.version() <= directive.evaluated_version(); });
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <variant>
 
 #include "absl/status/status.h"
@@ -58,9 +59,11 @@ class ControlNetwork {
 class ControlCore {
  public:
   struct Options {
-    v1::JoinRequest join;  // As it was answered; sent again to come back.
+    v1::JoinRequest join;  // As it was answered; sent again to come back, with what the worker then holds.
     v1::JoinResponse joined;
     Backoff::Options backoff;
+    // Each directive that asks for the worker's consensus. Must not block; may be empty.
+    std::function<void()> on_consensus_wanted;
   };
 
   // The pointers outlive the object.
@@ -88,6 +91,7 @@ class ControlCore {
   void On(const LeaveWanted& event, MonotonicTime now);
 
   void Step(const SessionEvent& event, MonotonicTime now);
+  v1::JoinRequest MakeJoin() const;
   void Heartbeat(MonotonicTime now);
   v1::SessionRequest MakeHeartbeat(MonotonicTime now);
   void Take(const v1::Directive& directive);

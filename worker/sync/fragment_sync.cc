@@ -75,6 +75,18 @@ absl::Status FragmentSync::ApplyNext() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Consensus> FragmentSync::Newest() const {
+  Consensus newest = outer_.consensus();
+  std::vector<float> average(average_.size());
+  for (const GlobalDelta& delta : held_) {
+    const StepScalars scalars = StepScalarsFromProto(delta.commit.scalars());
+    DILOCO_RETURN_IF_ERROR(ValidateStepScalars(scalars));
+    options_.downlink->decode(delta.payload, absl::MakeSpan(average));
+    newest.Apply(scalars, average);
+  }
+  return newest;
+}
+
 absl::Status FragmentSync::CheckFinal(const Digest& expected) const { return CheckDigest(version(), expected); }
 
 void FragmentSync::Resync(Consensus consensus, const StepScalars& scalars, int64_t settled_round) {

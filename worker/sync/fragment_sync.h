@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 #include "common/codec/codec.h"
 #include "worker/client/delta_assembler.h"
@@ -53,6 +54,9 @@ class FragmentSync {
   // Version that the consensus has once everything held back is applied.
   int64_t received() const { return version() + static_cast<int64_t>(held_.size()); }
   const Consensus& consensus() const { return outer_.consensus(); }
+  const StepScalars& next_scalars() const { return outer_.next_scalars(); }
+  // A copy at received(). Errors: as ApplyNext.
+  absl::StatusOr<Consensus> Newest() const;
   // Digest of the consensus at version().
   const Digest& digest() const { return digests_.back().second; }
 

@@ -272,6 +272,8 @@ void SyncCore::ReportStatus() {
     status.resyncs = download_.resyncs();
     status.upload_queue = static_cast<int64_t>(upload_.contributions_pending());
     status.abstentions = abstentions_;
+    status.held.clear();
+    for (const FragmentSync& fragment : fragments_) status.held.push_back(fragment.received());
   });
 }
 

@@ -67,6 +67,8 @@ struct TrainingStopped {
 struct StateWanted {
   std::function<void(SyncState)> take;
 };
+// The coordinator lost its consensus and asks for this worker's.
+struct ConsensusWanted {};
 // From the network.
 struct UploadReplied {
   int stream = 0;
@@ -87,8 +89,8 @@ struct DownloadFinished {
 };
 
 using SyncEvent =
-    std::variant<OuterGradientTaken, RoundAbstained, TrainingAdvanced, TrainingStopped, StateWanted, UploadReplied,
-                 UploadWritten, UploadClosed, SnapshotItemRead, SubscriptionItemRead, DownloadFinished>;
+    std::variant<OuterGradientTaken, RoundAbstained, TrainingAdvanced, TrainingStopped, StateWanted, ConsensusWanted,
+                 UploadReplied, UploadWritten, UploadClosed, SnapshotItemRead, SubscriptionItemRead, DownloadFinished>;
 
 // What the sync thread asks of the network. Each call answers with events. At most one Send a stream is outstanding.
 class SyncNetwork {
@@ -107,6 +109,13 @@ class SyncNetwork {
 // Version of a fragment's consensus and its digest, each time it changes.
 using ConsensusObserver = std::function<void(int fragment, int64_t version, const Digest& digest)>;
 
+// The consensus as a worker holds it, all that it has received applied. `version` is the largest of the fragments'.
+struct FullConsensus {
+  int64_t version = 0;
+  std::optional<StepScalars> scalars;  // Of the newest global delta; absent at version 0.
+  std::vector<Consensus> fragments;
+};
+
 class SyncCore {
  public:
   struct Options {
@@ -119,6 +128,7 @@ class SyncCore {
     DownloadMachine::Options download;  // fragments are the layout's.
     ConsensusObserver on_consensus;     // May be empty.
     std::function<void()> report_soon;  // Others wait for what the status board says now. May be empty.
+    std::function<void(FullConsensus)> on_consensus_wanted;  // The answer to ConsensusWanted. May be empty.
   };
 
   // The pointers outlive the object.
@@ -140,6 +150,7 @@ class SyncCore {
   absl::Status On(const TrainingAdvanced& event);
   absl::Status On(const TrainingStopped& event);
   absl::Status On(const StateWanted& event);
+  absl::Status On(const ConsensusWanted& event);
   absl::Status On(const UploadReplied& event);
   absl::Status On(const UploadWritten& event);
   absl::Status On(const UploadClosed& event);
@@ -196,6 +207,9 @@ class SyncCore {
   std::vector<DeltaAssembler> assemblers_;
   std::optional<SnapshotAssembler> snapshot_;
   std::vector<FragmentSync> fragments_;  // Empty before the first snapshot.
+  // Of the newest global delta received, and its version.
+  std::optional<StepScalars> newest_scalars_;
+  int64_t scalars_version_ = 0;
 
   std::vector<int64_t> stops_;  // By fragment, the round whose stop the training thread takes next.
   std::set<int> unstaged_;      // Fragments that changed since they were staged.

@@ -1,4 +1,5 @@
 // What SyncCore does with snapshots, global deltas and the end record.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -6,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
 #include "common/outer/method.h"
+#include "common/outer/step_scalars_proto.h"
 #include "common/schedule/outer_schedule.h"
 #include "spdlog/spdlog.h"
 #include "worker/sync/sync_core.h"
@@ -117,6 +119,10 @@ void SyncCore::Adopt(Snapshot snapshot) {
   const StepScalars scalars = snapshot.scalars.has_value()
                                   ? OneStepLater(*snapshot.scalars)
                                   : ComputeStepScalars(config_, 0, 0, static_cast<double>(config_.run.workers));
+  if (snapshot.scalars.has_value() && snapshot.version > scalars_version_) {
+    scalars_version_ = snapshot.version;
+    newest_scalars_ = snapshot.scalars;
+  }
   const bool first = fragments_.empty();
   for (size_t f = 0; f < snapshot.fragments.size(); ++f) {
     if (first) {
@@ -189,9 +195,30 @@ absl::Status SyncCore::TakeCommit(uint64_t call, const v1::GlobalDeltaCommit& co
   std::erase_if(abstentions_, [&](const RoundAbstention& abstention) {
     return abstention.fragment == fragment && abstention.round <= commit.round();
   });
+  if (commit.round() >= scalars_version_) {
+    scalars_version_ = commit.round() + 1;
+    newest_scalars_ = StepScalarsFromProto(commit.scalars());
+  }
   fragments_[commit.fragment()].Hold(*std::move(delta));
   Upload(AverageArrived{fragment});
   return ApplyAllowed();
+}
+
+absl::Status SyncCore::On(const ConsensusWanted&) {
+  if (fragments_.empty() || !options_.on_consensus_wanted) {
+    return absl::OkStatus();
+  }
+  FullConsensus full;
+  for (const FragmentSync& fragment : fragments_) {
+    full.version = std::max(full.version, fragment.received());
+    // One that goes on from a checkpoint and has received nothing since: as good as the newest, for what is expected.
+    if (full.version > 0) full.scalars = fragment.next_scalars();
+    DILOCO_ASSIGN_OR_RETURN(Consensus newest, fragment.Newest());
+    full.fragments.push_back(std::move(newest));
+  }
+  if (scalars_version_ == full.version) full.scalars = newest_scalars_;
+  options_.on_consensus_wanted(std::move(full));
+  return absl::OkStatus();
 }
 
 absl::Status SyncCore::TakeEnd(uint64_t call, const v1::EndRecord& end) {

@@ -188,6 +188,32 @@ TEST_F(CtlTest, ErrorsOfTheServiceHaveTheirExitCodes) {
   }
 }
 
+TEST_F(CtlTest, RecoverSaysWhatItMeansAndAsksBeforeItIsDone) {
+  admin_.recovered.set_version(17);
+  admin_.recovered.set_folder_version(-1);
+  const std::string sentence =
+      "the run goes on from version 17 of the consensus, which worker east holds, and the data folder's nothing is no "
+      "more";
+  EXPECT_EQ(Run({"run", "recover", "--from", "east"}), 2);
+  EXPECT_EQ(err_, "dilococtl: " + sentence + "; give --yes, there is no terminal to ask at\n");
+  ASSERT_EQ(admin_.recover_requests.size(), 1U);
+  EXPECT_TRUE(admin_.recover_requests[0].dry_run());
+
+  EXPECT_EQ(Run({"run", "recover", "--from", "east", "--force", "--yes"}), 0);
+  EXPECT_EQ(out_, sentence + "; `dilococtl status` shows how far it is\n");
+  ASSERT_EQ(admin_.recover_requests.size(), 3U);
+  EXPECT_EQ(admin_.recover_requests[2].worker_id(), "east");
+  EXPECT_TRUE(admin_.recover_requests[2].force());
+  EXPECT_FALSE(admin_.recover_requests[2].discard_workers());
+  EXPECT_FALSE(admin_.recover_requests[2].dry_run());
+
+  EXPECT_EQ(Run({"-o", "json", "run", "recover", "--discard-workers", "--yes"}), 0);
+  EXPECT_TRUE(nlohmann::json::accept(out_));
+  EXPECT_TRUE(admin_.recover_requests.back().discard_workers());
+  EXPECT_EQ(Run({"run", "recover", "--discard-workers", "--from", "east"}), 2);
+  EXPECT_EQ(Run({"run"}), 2);
+}
+
 TEST_F(CtlTest, AHeldRunExitsWithSix) {
   admin_.status.set_state(v1::RUN_STATE_TRAINING);
   admin_.status.set_workers_alive(1);

@@ -26,6 +26,8 @@ class FakeAdmin final : public v1::AdminService::Service {
   v1::ListWorkersResponse workers;
   v1::SaveCheckpointResponse saved;
   v1::EvictWorkerResponse evicted;
+  std::vector<v1::RecoverConsensusRequest> recover_requests;
+  v1::RecoverConsensusResponse recovered;
   std::string run_id;               // Of the newest request.
   std::vector<std::string> orders;  // "drain west", in the order in which they came.
   uint32_t limit = 0;
@@ -71,6 +73,11 @@ class FakeAdmin final : public v1::AdminService::Service {
     orders.push_back("admit " + request->worker_id());
     response->set_worker_id(request->worker_id());
     return Answer(*request, *response, response);
+  }
+  grpc::Status RecoverConsensus(grpc::ServerContext*, const v1::RecoverConsensusRequest* request,
+                                v1::RecoverConsensusResponse* response) override {
+    recover_requests.push_back(*request);
+    return Answer(*request, recovered, response);
   }
 
  private:

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -119,6 +120,46 @@ TEST(DriverDiskTest, EveryChangeOfTheDiskMayFail) {
       if (HasFailure()) return;
     }
   }
+}
+
+// What the data folder takes, at its largest, over a stretch of a long run.
+struct FolderSize {
+  size_t journals = 0;
+  size_t snapshots = 0;
+  uintmax_t bytes = 0;
+};
+
+void Note(const std::string& folder, FolderSize* largest) {
+  FolderSize now;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    now.journals += name.starts_with("journal-") ? 1 : 0;
+    now.snapshots += name.starts_with("snapshot-") ? 1 : 0;
+    if (entry.is_regular_file()) now.bytes += entry.file_size();
+  }
+  largest->journals = std::max(largest->journals, now.journals);
+  largest->snapshots = std::max(largest->snapshots, now.snapshots);
+  largest->bytes = std::max(largest->bytes, now.bytes);
+}
+
+TEST(RetentionTest, AThousandRoundsTakeNoMoreThanAHundred) {
+  SimCluster cluster(RunYaml(1, 1000, "fp32", "fp32", "rounds: {snapshot_every: 5, lease: 24h}\n"), 1);
+  cluster.Start();
+  FolderSize first;
+  FolderSize rest;
+  for (int64_t noted = -1; cluster.Turn();) {
+    const int64_t version = cluster.workers[0]->version();
+    if (version == noted) continue;
+    noted = version;
+    Note(cluster.coordinator.data(), version <= 100 ? &first : &rest);
+  }
+  ASSERT_TRUE(cluster.workers[0]->done());
+  EXPECT_EQ(cluster.workers[0]->version(), 1000);
+  EXPECT_LE(rest.snapshots, 3U);  // Two, and the one that is being written.
+  EXPECT_LE(rest.journals, 3U);
+  EXPECT_LE(rest.bytes, first.bytes + 4096);  // Numbers of rounds have more digits, and the end record is one more.
+  // 2 snapshots of a header, a record and a consensus, and 10 rounds of 2 fragments with 2 blocks each, and some.
+  EXPECT_LE(rest.bytes, 3U * 4 * 4096 + 3U * 5 * 2 * 2 * 4096 + 4 * 4096);
 }
 
 class HeldTest : public ::testing::Test {

@@ -102,6 +102,7 @@ class RecordingObserver final : public DriverObserver {
     refusal = sentence;
   }
   void OnHold(const std::string& reason) override { hold = reason; }
+  void OnStartAgain(const std::string& reason) override { start_again = reason; }
   void OnFatal(const absl::Status& status) override { fatal = status; }
   void OnRunFinished() override { finished = true; }
 
@@ -121,6 +122,7 @@ class RecordingObserver final : public DriverObserver {
   std::map<DiskUser, int> refusals;
   std::string refusal;
   std::string hold;
+  std::string start_again;
   absl::Status fatal;
   std::atomic<bool> finished = false;
 };

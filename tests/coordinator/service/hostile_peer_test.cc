@@ -126,7 +126,23 @@ rounds: {quorum: 1, grace_window: 0s}
     }
   }
 
+  // A well-formed word of holding more than the coordinator. It is believed, and holds the run until an operator
+  // decides: nobody could tell it from the truth (driver_lost_disk_test).
+  static bool SaysThatItHoldsMore(const MethodDescriptor& method, const std::string& bytes) {
+    const auto more = [](const auto& versions) {
+      return versions.size() == 1 && versions[0] > 0 && versions[0] <= kRounds;
+    };
+    if (method.name() == "Join") {
+      v1::JoinRequest join;
+      return join.ParseFromString(bytes) && join.held().versions_size() == 1 &&
+             (join.held().generation() > 0 || more(join.held().versions()));
+    }
+    v1::SubscribeRequest subscribe;
+    return method.name() == "Subscribe" && subscribe.ParseFromString(bytes) && more(subscribe.next_rounds());
+  }
+
   void Send(const MethodDescriptor& method, const std::string& bytes, const std::string& what) {
+    if (SaysThatItHoldsMore(method, bytes)) return;
     SCOPED_TRACE(absl::StrFormat("%s: %s", method.name(), what));
     RawCall call(channel_, Path(method), bytes);
     const bool may_stay_open = method.name() == "Subscribe";

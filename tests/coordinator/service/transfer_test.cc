@@ -149,12 +149,12 @@ TEST_F(TransferTest, AContributionOfAnotherLayoutIsRefusedAndTheStreamGoesOn) {
   EXPECT_TRUE(upload.stream->Finish().ok());
 }
 
-TEST_F(TransferTest, ASubscriptionFromTheFutureIsOutOfRange) {
+TEST_F(TransferTest, ASubscriptionFromBeyondTheRunIsOutOfRange) {
   Start();
   WireWorker worker = Worker();
   worker.JoinAndSeed(Ramp());
   auto request = worker.Signed<v1::SubscribeRequest>();
-  request.add_next_rounds(2);
+  request.add_next_rounds(1000);
   grpc::ClientContext context;
   SetDeadline(&context);
   const auto reader = worker.stub().Subscribe(&context, request);

@@ -1,0 +1,325 @@
+// A coordinator whose data folder is gone, or an older copy, while workers hold newer versions: nobody is rewound
+// without an operator's word, and with it the run goes on from the one consensus that was chosen.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "common/outer/step_scalars_proto.h"
+#include "tests/coordinator/driver/hand_worker.h"
+#include "tests/coordinator/driver/sim_cluster.h"
+
+namespace diloco {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kRounds = 6;
+
+std::string Yaml() { return RunYaml(2, kRounds, "fp32", "fp32", "rounds: {snapshot_every: 2, quorum: 1}\n"); }
+
+v1::HeldConsensus Held(uint32_t generation, std::vector<int64_t> versions) {
+  v1::HeldConsensus held;
+  held.set_generation(generation);
+  held.mutable_versions()->Assign(versions.begin(), versions.end());
+  return held;
+}
+
+class LostDiskTest : public ::testing::Test {
+ protected:
+  // A run of two workers, as far as `version`.
+  LostDiskTest() : cluster_(Yaml(), 2), coordinator_(cluster_.coordinator) {
+    cluster_.Start();
+    RunTo(2);
+    std::filesystem::copy(coordinator_.data(), copy_.path(), std::filesystem::copy_options::recursive);
+    RunTo(4);
+    for (const auto& worker : cluster_.workers) worker->Disconnect();
+    coordinator_.Crash();
+  }
+  void RunTo(int64_t version) {
+    while (cluster_.workers[0]->version() < version) {
+      ASSERT_TRUE(cluster_.Turn());
+    }
+  }
+  void StartEmpty() {
+    for (const auto& entry : std::filesystem::directory_iterator(coordinator_.data())) {
+      std::filesystem::remove_all(entry.path());
+    }
+    ASSERT_TRUE(coordinator_.Start().ok());
+  }
+  void StartWithTheCopy() {
+    StartEmpty();
+    coordinator_.Crash();
+    std::filesystem::copy(copy_.path(), coordinator_.data(),
+                          std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
+    ASSERT_TRUE(coordinator_.Start().ok());
+  }
+  // The driver has asked for a new start: the next process.
+  void StartAgain() {
+    EXPECT_FALSE(coordinator_.observer.start_again.empty());
+    coordinator_.observer.start_again.clear();
+    coordinator_.Crash();
+    const absl::Status started = coordinator_.Start();
+    ASSERT_TRUE(started.ok()) << started;
+  }
+
+  absl::StatusOr<v1::JoinResponse> Join(const HandWorker& worker, const std::optional<v1::HeldConsensus>& held) {
+    v1::JoinRequest request = worker.JoinRequest();
+    if (held) *request.mutable_held() = *held;
+    return coordinator_.Call(&Driver::Join, request);
+  }
+  v1::GetStatusResponse Status() { return *coordinator_.Call(&Driver::GetStatus, v1::GetStatusRequest()); }
+  absl::StatusOr<v1::RecoverConsensusResponse> Recover(const std::string& worker, bool force = false,
+                                                       bool dry_run = false) {
+    v1::RecoverConsensusRequest request;
+    request.set_worker_id(worker);
+    request.set_force(force);
+    request.set_dry_run(dry_run);
+    return coordinator_.Call(&Driver::RecoverConsensus, request);
+  }
+  absl::StatusOr<v1::RecoverConsensusResponse> Discard() {
+    v1::RecoverConsensusRequest request;
+    request.set_discard_workers(true);
+    return coordinator_.Call(&Driver::RecoverConsensus, request);
+  }
+
+  // The consensus that the workers had when the coordinator went, in the order of snapshots.
+  std::vector<float> Consensus() const {
+    std::vector<float> values;
+    for (const diloco::Consensus& fragment : cluster_.workers[0]->consensus()) {
+      values.insert(values.end(), fragment.parameters().begin(), fragment.parameters().end());
+      for (const std::vector<float>& state : fragment.state()) values.insert(values.end(), state.begin(), state.end());
+    }
+    return values;
+  }
+  v1::SeedRequest ConsensusRequest(const HandWorker& worker, int64_t version) const {
+    v1::SeedRequest request = worker.SeedRequest(Consensus());
+    request.set_consensus(true);
+    request.set_version(version);
+    *request.mutable_scalars() = cluster_.workers[0]->commits().back().scalars();
+    return request;
+  }
+
+  testing::TempFolder copy_;
+  SimCluster cluster_;
+  Coordinator& coordinator_;
+};
+
+TEST_F(LostDiskTest, ARunWhoseFolderIsGoneIsHeld) {
+  StartEmpty();
+  HandWorker east(&coordinator_, "east", 1);
+  const auto joined = Join(east, Held(0, {4, 4}));
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(joined->directive().state(), v1::RUN_STATE_HOLDING);
+  EXPECT_FALSE(joined->directive().seed());
+  const v1::GetStatusResponse status = Status();
+  EXPECT_EQ(status.state(), v1::RUN_STATE_HOLDING);
+  EXPECT_EQ(
+      status.reason(),
+      "worker \"east\" holds version 4 of the consensus and this data folder has nothing: the disk was lost, or is "
+      "an older copy; restore the folder, or `dilococtl run recover --from east`, or `dilococtl run recover "
+      "--discard-workers`");
+  EXPECT_EQ(coordinator_.observer.hold, status.reason());
+
+  // Nothing is seeded, taken or handed out.
+  EXPECT_EQ(east.Seed(SimWorker::InitialParameters(11)).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(east.Subscribe({4, 4}).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(coordinator_.Call(&Driver::OpenSnapshot, east.Signed<v1::FetchSnapshotRequest>()).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(east.Upload(east.Chunks(0, 4, 1)[0])->verdict(), v1::CONTRIBUTION_VERDICT_BUSY);
+  // A fresh worker does not end the hold.
+  HandWorker west(&coordinator_, "west", 1);
+  EXPECT_EQ(Join(west, std::nullopt)->directive().state(), v1::RUN_STATE_HOLDING);
+  EXPECT_FALSE(Join(west, std::nullopt)->directive().seed());
+}
+
+TEST_F(LostDiskTest, AMemberOfAnOlderCopyIsFoundOutWithoutJoining) {
+  StartWithTheCopy();
+  HandWorker back(&coordinator_, "w0", 100);  // As the workers of the cluster are known.
+  const absl::Status status = back.Subscribe({4, 4}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("worker \"w0\" holds version 4 of the consensus and this data folder has version 2"));
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_HOLDING);
+}
+
+TEST_F(LostDiskTest, WhatTheFolderHasIsNoReasonToHold) {
+  StartWithTheCopy();
+  HandWorker back(&coordinator_, "w0", 100);
+  EXPECT_TRUE(back.Subscribe({2, 2}).ok());
+  HandWorker east(&coordinator_, "east", 1);
+  EXPECT_TRUE(Join(east, Held(0, {2, 1})).ok());
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_TRAINING);
+  EXPECT_EQ(Recover("east").status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Discard().status().code(), absl::StatusCode::kFailedPrecondition);
+  for (const std::vector<int64_t>& versions : std::vector<std::vector<int64_t>>{{}, {3}, {3, 3, 3}, {-1, 3}, {3, 7}}) {
+    EXPECT_EQ(Join(east, Held(0, versions)).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_TRAINING);
+}
+
+TEST_F(LostDiskTest, TheRunGoesOnFromTheWorkerThatTheOperatorNames) {
+  StartEmpty();
+  HandWorker east(&coordinator_, "east", 1);
+  HandWorker west(&coordinator_, "west", 1);
+  HandWorker north(&coordinator_, "north", 1);
+  ASSERT_TRUE(Join(north, std::nullopt).ok());
+  ASSERT_TRUE(Join(west, Held(0, {4, 3})).ok());
+  ASSERT_TRUE(Join(east, Held(0, {4, 4})).ok());
+  const HandWorker::Session session = east.OpenSession();
+  east.Send(session, east.Heartbeat());
+  EXPECT_FALSE(session.directives->back().give_consensus());
+
+  EXPECT_EQ(Recover("").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Recover("south").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Recover("north").status().message(), "worker \"north\" holds no more than the data folder");
+  EXPECT_EQ(Recover("west").status().message(),
+            "worker \"west\" holds version 4, and \"east\" version 4 is further ahead; --force takes the older one all "
+            "the same");
+  EXPECT_TRUE(Recover("west", /*force=*/true, /*dry_run=*/true).ok());
+  const auto planned = Recover("east", /*force=*/false, /*dry_run=*/true);
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  EXPECT_EQ(planned->version(), 4);
+  EXPECT_EQ(planned->folder_version(), -1);
+  EXPECT_FALSE(session.directives->back().give_consensus());
+  EXPECT_EQ(east.SendSeed(ConsensusRequest(east, 4), Consensus()).status().message(),
+            "worker \"east\" was not asked for its consensus");
+
+  ASSERT_TRUE(Recover("east").ok());
+  EXPECT_TRUE(session.directives->back().give_consensus());
+  EXPECT_THAT(Status().reason(), HasSubstr("waiting for that worker to send it"));
+  EXPECT_EQ(west.SendSeed(ConsensusRequest(west, 4), Consensus()).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  const auto given = east.SendSeed(ConsensusRequest(east, 4), Consensus());
+  ASSERT_TRUE(given.ok()) << given.status();
+  for (int f = 0; f < 2; ++f) {
+    EXPECT_EQ(given->consensus_digests(f).value(),
+              cluster_.workers[0]->consensus()[static_cast<size_t>(f)].ComputeDigest().Bytes());
+  }
+  EXPECT_THAT(coordinator_.observer.start_again,
+              HasSubstr("version 4 of the consensus was taken from worker \"east\""));
+
+  StartAgain();
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_TRAINING);
+  EXPECT_EQ(Status().rounds_committed(), 4);
+  EXPECT_EQ(Status().snapshot_version(), 4);
+  // Nobody is a member any more, and what anybody holds is of another generation.
+  EXPECT_EQ(east.Subscribe({4, 4}).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(Join(east, Held(0, {4, 4})).status().code(), absl::StatusCode::kAborted);
+  HandWorker again(&coordinator_, "east", 2);
+  const auto joined = Join(again, std::nullopt);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(joined->generation(), 1U);
+  EXPECT_EQ(joined->first_round(), 4);
+  const auto snapshot = coordinator_.Call(&Driver::OpenSnapshot, again.Signed<v1::FetchSnapshotRequest>());
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  EXPECT_EQ(snapshot->header.version(), 4);
+  EXPECT_EQ(snapshot->header.scalars().SerializeAsString(),
+            cluster_.workers[0]->commits().back().scalars().SerializeAsString());
+
+  // And on to the end.
+  for (const int64_t round : {4, 5}) {
+    for (const int fragment : {0, 1}) {
+      ASSERT_EQ(again.Contribute(fragment, round, 1)->verdict(), v1::CONTRIBUTION_VERDICT_STORED);
+    }
+  }
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_ENDED) << Status().reason();
+}
+
+TEST_F(LostDiskTest, AConsensusThatIsNoneIsRefusedAndTheRunStaysHeld) {
+  StartWithTheCopy();
+  HandWorker east(&coordinator_, "east", 1);
+  ASSERT_TRUE(Join(east, Held(0, {4, 4})).ok());
+  ASSERT_TRUE(Recover("east").ok());
+  const auto refused = [&](const v1::SeedRequest& request, const std::vector<float>& values) {
+    return east.SendSeed(request, values).status().code();
+  };
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  v1::SeedRequest request = ConsensusRequest(east, 4);
+  std::vector<float> values = Consensus();
+  values.back() = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(refused(request, values), kInvalid);
+  values.pop_back();
+  EXPECT_EQ(refused(request, values), kInvalid);
+  request.set_version(1);  // The folder has 2.
+  EXPECT_EQ(refused(request, Consensus()), kInvalid);
+  request.set_version(kRounds + 1);
+  EXPECT_EQ(refused(request, Consensus()), kInvalid);
+  request.set_version(4);
+  request.clear_scalars();
+  EXPECT_EQ(refused(request, Consensus()), kInvalid);
+  request.mutable_scalars()->set_rate(-1);
+  EXPECT_EQ(refused(request, Consensus()), kInvalid);
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_HOLDING);
+  EXPECT_TRUE(coordinator_.observer.start_again.empty());
+  EXPECT_TRUE(east.SendSeed(ConsensusRequest(east, 4), Consensus()).ok());
+}
+
+// Restarted, and without a checkpoint: what it held is gone with it.
+TEST_F(LostDiskTest, AHoldOutlivesTheWorkerThatCausedIt) {
+  StartWithTheCopy();
+  HandWorker east(&coordinator_, "east", 1);
+  ASSERT_TRUE(Join(east, Held(0, {4, 4})).ok());
+  ASSERT_TRUE(Recover("east").ok());
+  HandWorker again(&coordinator_, "east", 2);
+  ASSERT_TRUE(Join(again, std::nullopt).ok());
+  EXPECT_EQ(Status().reason(),
+            "worker \"east\" held version 4 of the consensus, this data folder has version 2, and no worker has it any "
+            "more; restore the folder, or `dilococtl run recover --discard-workers`");
+  EXPECT_EQ(Recover("east").status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(LostDiskTest, TheFolderIsAcceptedOnlyWhenTheOperatorSaysSo) {
+  StartWithTheCopy();
+  HandWorker back(&coordinator_, "w0", 100);
+  EXPECT_FALSE(back.Subscribe({4, 4}).ok());
+  const auto discarded = Discard();
+  ASSERT_TRUE(discarded.ok()) << discarded.status();
+  EXPECT_EQ(discarded->version(), 2);
+  StartAgain();
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_TRAINING);
+  EXPECT_EQ(Status().rounds_committed(), 2);
+  EXPECT_EQ(back.Subscribe({4, 4}).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(Join(back, Held(0, {4, 4})).status().code(), absl::StatusCode::kAborted);
+  HandWorker again(&coordinator_, "w0", 2);
+  const auto joined = Join(again, std::nullopt);
+  ASSERT_TRUE(joined.ok());
+  EXPECT_EQ(joined->generation(), 1U);
+  EXPECT_TRUE(again.Subscribe({2, 2}).ok());
+  // A third start still knows it.
+  coordinator_.Crash();
+  ASSERT_TRUE(coordinator_.Start().ok());
+  EXPECT_EQ(Join(back, Held(0, {4, 4})).status().code(), absl::StatusCode::kAborted);
+}
+
+TEST_F(LostDiskTest, AnEmptyFolderIsAcceptedAndSeededAnew) {
+  StartEmpty();
+  HandWorker east(&coordinator_, "east", 1);
+  ASSERT_TRUE(Join(east, Held(0, {4, 4})).ok());
+  ASSERT_TRUE(Discard().ok());
+  StartAgain();
+  HandWorker again(&coordinator_, "east", 2);
+  const auto joined = Join(again, std::nullopt);
+  ASSERT_TRUE(joined.ok());
+  EXPECT_EQ(joined->directive().state(), v1::RUN_STATE_SEEDING);
+  EXPECT_TRUE(joined->directive().seed());
+  EXPECT_TRUE(again.Seed(SimWorker::InitialParameters(11)).ok());
+}
+
+// A newer generation than the folder's is ahead, whatever its versions.
+TEST_F(LostDiskTest, AnOlderFolderOfAnEarlierGenerationIsBehind) {
+  StartWithTheCopy();
+  HandWorker east(&coordinator_, "east", 1);
+  ASSERT_TRUE(Join(east, Held(3, {1, 1})).ok());
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_HOLDING);
+  ASSERT_TRUE(Discard().ok());
+  StartAgain();
+  HandWorker again(&coordinator_, "east", 2);
+  EXPECT_EQ(Join(again, std::nullopt)->generation(), 4U);
+}
+
+}  // namespace
+}  // namespace diloco
