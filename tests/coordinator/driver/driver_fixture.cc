@@ -42,6 +42,7 @@ void TestFileSystem::Fail(std::string prefix, int nth, int times, absl::Status s
 }
 
 absl::Status TestFileSystem::Change(const std::string& line) {
+  const MutexLock lock(&mutex_);
   changes.push_back(line);
   if (times_ == 0 || !line.starts_with(failing_) || before_-- > 0) {
     return absl::OkStatus();

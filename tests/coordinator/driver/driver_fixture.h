@@ -12,6 +12,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/mutex.h"
 #include "common/layout/layout.h"
 #include "coordinator/driver/driver.h"
 #include "tests/support/temp_folder.h"
@@ -65,10 +66,12 @@ class TestFileSystem final : public FileSystem {
   // has then written a half.
   void Fail(std::string prefix, int nth, int times, absl::Status status);
 
-  // Notes the change; the error that it is to fail with, if any. For the files.
+  // Notes the change; the error that it is to fail with, if any. For the files. From any
+  // thread.
   absl::Status Change(const std::string& line);
 
  private:
+  Mutex mutex_;  // Of what Change touches, while threads run.
   std::string failing_;
   int before_ = 0;
   int times_ = 0;
