@@ -246,8 +246,10 @@ class Driver::Impl {
   int64_t RetainFrom();
 
   // driver_lost_disk.cc
-  // Errors: kInvalidArgument; kAborted: of an older generation.
+  // Errors: kInvalidArgument; kAborted: of an older generation; kFailedPrecondition: ahead of a run that this process
+  // began itself, so that its folder lacks nothing.
   absl::Status CheckHeld(const std::string& worker, const v1::HeldConsensus& held) const;
+  bool IsAhead(const v1::HeldConsensus& held) const;
   // Compares what a worker holds (no versions: nothing) with what the folder has.
   void NoteHeld(const std::string& worker, const v1::HeldConsensus& held);
   // A worker was found to hold more; from then on until the coordinator starts again.
@@ -311,6 +313,7 @@ class Driver::Impl {
   std::string donor_;                               // The one that is asked for its consensus; empty: none.
 
   bool seed_pending_ = false;  // Adopted; snapshot 0 is being written.
+  bool seeded_here_ = false;   // Not recovered.
   Digest seed_digest_;         // Of the seeded bytes; empty: not known.
   std::vector<PendingReply<v1::SeedResponse>> seed_replies_;
 

@@ -1,9 +1,10 @@
 // Workers that hold more than the data folder: the coordinator lost its disk, or was given an older copy of it.
 //
-// Nobody is rewound silently. The run is held: nothing is seeded, closed or handed out, until an operator says who is
-// right. A worker gives its consensus, which becomes a snapshot of the next generation; or the folder is right, and
-// only the generation is new. Either way the driver ends and the coordinator recovers from its folder. A new generation
-// has no members: all forget what they hold, contributions too, and join again.
+// A process that saw the run seeded has all of it, and believes no such thing. Else nobody is rewound silently: the run
+// is held, and nothing is seeded, closed or handed out, until an operator says who is right. A worker gives its
+// consensus, which becomes a snapshot of the next generation; or the folder is right, and only the generation is new.
+// Either way the driver ends and the coordinator recovers from its folder. A new generation has no members: all forget
+// what they hold, contributions too, and join again.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -60,16 +61,26 @@ absl::Status Driver::Impl::CheckHeld(const std::string& worker, const v1::HeldCo
     return absl::AbortedError(absl::StrFormat(
         "an operator has replaced the consensus since worker \"%s\" joined; forget it and join again", worker));
   }
+  if (seeded_here_ && IsAhead(held)) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "worker \"%s\" holds version %d of the consensus, and this run, which began here, has %s; start "
+        "it without its checkpoint",
+        worker, NewestVersion(held), VersionText(FolderVersion())));
+  }
   return absl::OkStatus();
 }
 
-void Driver::Impl::NoteHeld(const std::string& worker, const v1::HeldConsensus& held) {
-  ahead_.erase(worker);
+bool Driver::Impl::IsAhead(const v1::HeldConsensus& held) const {
   bool ahead = held.versions_size() > 0 && held.generation() > run_->record.generation();
   for (int fragment = 0; fragment < held.versions_size(); ++fragment) {
     ahead |= held.versions(fragment) > machine_.NextRound(fragment);
   }
-  if (ahead) {
+  return ahead;
+}
+
+void Driver::Impl::NoteHeld(const std::string& worker, const v1::HeldConsensus& held) {
+  ahead_.erase(worker);
+  if (IsAhead(held)) {
     ahead_[worker] = held;
     newest_ahead_ = absl::StrFormat("worker \"%s\" held version %d of the consensus", worker, NewestVersion(held));
     machine_.Hold();

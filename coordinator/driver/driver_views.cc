@@ -17,7 +17,7 @@ void Driver::Impl::Subscribe(const v1::SubscribeRequest& request, const std::sha
   v1::HeldConsensus held;
   held.set_generation(status.ok() ? run_->record.generation() : 0);
   *held.mutable_versions() = request.next_rounds();
-  if (status.ok() && CheckHeld(request.worker_id(), held).ok()) {
+  if (status.ok() && run_->keeper.seeded() && CheckHeld(request.worker_id(), held).ok()) {
     NoteHeld(request.worker_id(), held);
   }
   if (status.ok()) {

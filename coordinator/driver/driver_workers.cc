@@ -442,6 +442,7 @@ void Driver::Impl::FinishSeed(const CheckedSeed& seed, const PendingReply<v1::Se
   seed_replies_.push_back(reply);
   if (!seed_pending_) {
     seed_pending_ = true;
+    seeded_here_ = true;
     seed_digest_ = seed.digest;
     directives_stale_ = true;
     run_->keeper.Adopt(seed.arrays, seed.digests, {}, std::nullopt);

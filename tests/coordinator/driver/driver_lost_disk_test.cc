@@ -161,6 +161,23 @@ TEST_F(LostDiskTest, WhatTheFolderHasIsNoReasonToHold) {
   EXPECT_EQ(Status().state(), v1::RUN_STATE_TRAINING);
 }
 
+// One worker's word does not hold a run that this process has seen from its beginning.
+TEST_F(LostDiskTest, ARunThatBeganHereLacksNothing) {
+  StartEmpty();
+  HandWorker east(&coordinator_, "east", 1);
+  ASSERT_TRUE(Join(east, std::nullopt).ok());
+  ASSERT_TRUE(east.Seed(SimWorker::InitialParameters(11)).ok());
+  EXPECT_EQ(east.Subscribe({1, 0}).status().code(), absl::StatusCode::kOutOfRange);
+  HandWorker west(&coordinator_, "west", 1);
+  const absl::Status refused = Join(west, Held(0, {4, 4})).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(refused.message(),
+            "worker \"west\" holds version 4 of the consensus, and this run, which began here, has version 0; start it "
+            "without its checkpoint");
+  EXPECT_TRUE(Join(west, std::nullopt).ok());
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_TRAINING);
+}
+
 TEST_F(LostDiskTest, TheRunGoesOnFromTheWorkerThatTheOperatorNames) {
   StartEmpty();
   HandWorker east(&coordinator_, "east", 1);
