@@ -112,7 +112,7 @@ TEST(ReaderTest, OneThatStopsReadingHoldsNobodyUp) {
   ASSERT_TRUE(IsOk(cluster.StartCoordinator()));
   TcpProxy link(cluster.coordinator().port());
   cluster.StartWorkerThrough(2, link.address());
-  ASSERT_TRUE(IsOk(cluster.Await([&link] { return link.connections() == 1; })));  // Its control connection.
+  ASSERT_TRUE(IsOk(cluster.Await([&link] { return link.connections() >= 1; })));  // Its control connection is the first.
   cluster.StartWorker(0);
   cluster.StartWorker(1);
   ASSERT_TRUE(IsOk(cluster.AwaitRounds(3)));
