@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Installs the packages of deploy/packages.txt that are missing (Debian 12). Needs root, or sudo, only if any is.
+# Installs the packages of a list that are missing (Debian 12). Needs root, or sudo, only if any is.
+#
+# Usage: deploy/install.sh [LIST]     default: deploy/packages.txt
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")"
+list=${1:-$(dirname "${BASH_SOURCE[0]}")/packages.txt}
+[[ $# -le 1 && -r $list ]] || { echo "install.sh: $list: cannot be read; give one list of packages, or none" >&2; exit 2; }
 
-mapfile -t packages < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' packages.txt)
+mapfile -t packages < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "$list")
 missing=()
 for package in "${packages[@]}"; do
   status=$(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null || true)
