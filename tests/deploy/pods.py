@@ -15,7 +15,7 @@ import time
 
 import rendered
 
-PATIENCE = 120.0  # Seconds: a failure's, not what anything takes.
+PATIENCE = 300.0  # Seconds: a failure's, not what anything takes.
 POLL = 0.2  # Seconds: each look starts a process.
 FOLDER = pathlib.Path(__file__).resolve().parent
 
