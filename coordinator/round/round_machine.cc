@@ -322,6 +322,7 @@ bool RoundMachine::IsMember(const std::string& worker, uint64_t incarnation) con
 
 std::optional<MonotonicTime> RoundMachine::NextDeadline() const {
   std::optional<MonotonicTime> next = state_->members.NextLeaseEnd();
+  if (state_->held) return next;  // A wait that is over would be due for ever, since nothing closes.
   for (const FragmentRounds& fragment : state_->fragments) {
     const std::optional<MonotonicTime> wait_end = fragment.WaitEnd();
     if (wait_end && (!next || *wait_end < *next)) next = wait_end;

@@ -185,6 +185,21 @@ TEST(RoundMachineViewsTest, ShowEveryOpenRound) {
   EXPECT_EQ(open[1].opened, At(9));
 }
 
+TEST(RoundMachineHoldTest, OnlyLeasesAreDue) {
+  RoundOptions options = Options();
+  options.quorum = 1;
+  RoundMachine machine(options);
+  machine.Step(WorkerJoined{"west", 1}, At(0));
+  machine.Step(WorkerJoined{"east", 1}, At(0));
+  machine.Step(RunSeeded{}, At(0));
+  machine.Step(ContributionStored{{"west", 1, 0}, 1, {0, 5}, 1.0}, At(0));
+  EXPECT_EQ(machine.NextDeadline(), At(10)) << "the grace window";
+  machine.Hold();
+  EXPECT_EQ(machine.NextDeadline(), At(60)) << "the leases";
+  EXPECT_THAT(machine.Step(TimePassed{}, At(11)), IsEmpty());
+  EXPECT_EQ(machine.NextDeadline(), At(60));
+}
+
 TEST(RoundMachineDeathTest, CompletionsThatWereNotAskedForAreProgrammerErrors) {
   RoundMachine machine(Options());
   EXPECT_DEATH(machine.Step(MergeFinished{0, 0}, At(0)), "check failed");
