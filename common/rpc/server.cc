@@ -24,8 +24,6 @@ namespace {
 
 // Buffers of the transport, over all connections: every worker may have a few messages under way each way.
 constexpr size_t kTransportBytes = size_t{2} << 30;
-// Calls that one connection may have open.
-constexpr int kMaxCallsPerConnection = 64;
 
 // Linking the reflection library puts its plugin into every server; this takes it out again.
 class WithoutReflection final : public grpc::ServerBuilderOption {

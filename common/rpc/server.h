@@ -15,6 +15,9 @@
 
 namespace diloco {
 
+// Calls that one connection may have open; further ones wait at the client until one of these ends.
+inline constexpr int kMaxCallsPerConnection = 64;
+
 struct RpcServerOptions {
   HostPort address;         // Port 0: any free one.
   bool reflection = false;  // Standard server reflection, for tools such as grpcurl.

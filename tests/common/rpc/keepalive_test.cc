@@ -14,7 +14,7 @@ TEST(KeepaliveTest, AnIdleConnectionIsTheSameAfterManyPings) {
   const auto channel = MakeChannel(server.address.ToString());
   const absl::StatusOr<v1::GetStatusResponse> before = Call(channel);
   ASSERT_TRUE(before.ok()) << before.status();
-  // The server gives a connection up at its third ping too early.
+  // The server gives a connection up at its third ping too early, and pings are a matter of time.
   std::this_thread::sleep_for(absl::ToChronoMilliseconds(5 * kKeepalivePeriod));
   const absl::StatusOr<v1::GetStatusResponse> after = Call(channel);
   ASSERT_TRUE(after.ok()) << after.status();

@@ -118,5 +118,10 @@ TEST(JournalFormatTest, CommitPayloadFillsTheBlockAndNoMore) {
   EXPECT_DEATH(EncodeCommitBlock(commit), "kMaxCommitPayloadBytes");
 }
 
+TEST(JournalFormatTest, ARecordIsBounded) {
+  const std::string_view large(kPath, kMaxRecordBytes + 1);  // Refused before a byte of it is read.
+  EXPECT_DEATH(EncodeRecordHeader(large), "kMaxRecordBytes");
+}
+
 }  // namespace
 }  // namespace diloco

@@ -22,8 +22,16 @@ auto Soon() { return std::chrono::steady_clock::now() + std::chrono::millisecond
 
 }  // namespace
 
-grpc::Status FakeCoordinator::DescribeRun(grpc::ServerContext*, const v1::DescribeRunRequest* request,
+grpc::Status FakeCoordinator::DescribeRun(grpc::ServerContext* context, const v1::DescribeRunRequest* request,
                                           v1::DescribeRunResponse* response) {
+  {
+    MutexLock lock(&mutex_);
+    if (faults_.silent_describes > 0) {
+      --faults_.silent_describes;
+      while (!stopping_ && !context->IsCancelled()) changed_.WaitUntil(&mutex_, Soon());
+      return grpc::Status::CANCELLED;
+    }
+  }
   if (!request->run_id().empty() && request->run_id() != config_.run.id) {
     return {grpc::StatusCode::NOT_FOUND, "no run \"" + request->run_id() + "\" here"};
   }

@@ -33,6 +33,7 @@ class FakeCoordinator final : public v1::WorkerService::Service {
     bool wrong_consensus_digest = false;
     bool gone_when_left = false;  // The session breaks in place of the word that a worker may leave.
     int too_early = 0;            // So many uploads are told to come later.
+    int silent_describes = 0;     // So many calls of DescribeRun get no answer.
   };
 
   explicit FakeCoordinator(std::string yaml);
