@@ -69,9 +69,9 @@ class AnyFaultTest : public ::testing::Test {
     Add(
         "stop coordinator", [this] { cluster_->coordinator().process().Signal(SIGSTOP); },
         [this] { cluster_->coordinator().process().Signal(SIGCONT); });
-    if (cluster_->disk().mounted()) {
+    if (cluster_->disk()) {
       Add(
-          "fill coordinator", [this] { cluster_->disk().Fill(); }, [this] { cluster_->disk().Free(); });
+          "fill coordinator", [this] { cluster_->disk()->Fill(); }, [this] { cluster_->disk()->Free(); });
     }
     Add(
         "silence link", [this] { link_->Silence(); }, [this] { link_->Speak(); });
@@ -98,7 +98,7 @@ class AnyFaultTest : public ::testing::Test {
         Strike();
       }
       ASSERT_NO_FATAL_FAILURE(Heal(absl::Now()));
-      absl::SleepFor(absl::Milliseconds(50));
+      absl::SleepFor(absl::Milliseconds(50));  // The faults are a matter of time.
     }
     ASSERT_NO_FATAL_FAILURE(Heal(absl::InfiniteFuture()));
     for (const Fault& fault : faults_) std::cout << "  " << fault.name << ": " << fault.struck << '\n';

@@ -18,10 +18,21 @@ namespace diloco::testing {
 
 using nlohmann::json;
 
+namespace {
+
+std::optional<MountedDisk> MountDisk(const std::string& folder, int64_t bytes) {
+  if (bytes == 0) return std::nullopt;
+  absl::StatusOr<MountedDisk> disk = MountedDisk::Memory(folder, bytes);
+  if (!disk.ok()) return std::nullopt;
+  return *std::move(disk);
+}
+
+}  // namespace
+
 Cluster::Cluster(ClusterOptions options)
     : options_(std::move(options)),
       coordinator_(folder_.path(), options_.config_yaml, options_.coordinator),
-      disk_(coordinator_.data_folder(), options_.disk_bytes),
+      disk_(MountDisk(coordinator_.data_folder(), options_.disk_bytes)),
       copy_(coordinator_.data_folder(), coordinator_.data_folder() + "/copy"),
       workers_(static_cast<size_t>(options_.workers)) {}
 
@@ -29,7 +40,7 @@ Cluster::~Cluster() {
   if (!::testing::Test::HasFailure()) return;
   const std::string kept = folder_.path() + "-failed";
   std::error_code error;
-  if (disk_.mounted()) {
+  if (disk_) {
     std::filesystem::copy(coordinator_.data_folder(), folder_.File("disk"), std::filesystem::copy_options::recursive,
                           error);
   }
@@ -93,6 +104,7 @@ absl::Status Cluster::Await(const std::function<bool()>& holds, absl::Duration d
   const absl::Time end = absl::Now() + deadline;
   while (!holds()) {
     if (absl::Now() > end) return absl::DeadlineExceededError(absl::StrCat("not in time: ", coordinator_.Log()));
+    // What is awaited lies in several processes, and no one thing would wake this up.
     absl::SleepFor(absl::Milliseconds(50));
   }
   return absl::OkStatus();

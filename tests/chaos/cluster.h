@@ -17,7 +17,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/chaos/folder_copy.h"
 #include "tests/chaos/journal_replay.h"
-#include "tests/chaos/small_disk.h"
+#include "tests/chaos/mounted_disk.h"
 #include "tests/support/coordinator_process.h"
 #include "tests/support/process.h"
 
@@ -32,7 +32,7 @@ struct ClusterOptions {
   CoordinatorProcess::Options coordinator;
   std::vector<std::string> worker_environment;
   bool checkpoints = false;  // Of the workers, each round: one that was killed resumes.
-  int64_t disk_bytes = 0;    // Of the coordinator's data folder; 0: it lies where all else does.
+  int64_t disk_bytes = 0;    // Of a disk for the coordinator's data folder; 0: it lies where all else does.
 };
 
 class Cluster {
@@ -57,7 +57,7 @@ class Cluster {
   static std::string IdOf(int worker);
 
   CoordinatorProcess& coordinator() { return coordinator_; }
-  SmallDisk& disk() { return disk_; }
+  const std::optional<MountedDisk>& disk() const { return disk_; }  // Absent: not asked for, or not allowed here.
   // Rounds that every fragment has committed; -1: the coordinator did not answer.
   int64_t RoundsCommitted() const;
   // Looks every 50 ms until `holds`. Errors: kDeadlineExceeded, with the coordinator's log.
@@ -95,7 +95,7 @@ class Cluster {
   const ClusterOptions options_;
   const TempFolder folder_;
   CoordinatorProcess coordinator_;
-  SmallDisk disk_;
+  const std::optional<MountedDisk> disk_;  // Before what watches the folder.
   FolderCopy copy_;
   std::vector<Worker> workers_;
 };

@@ -1,6 +1,7 @@
 #include "tests/chaos/mounted_disk.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -28,6 +29,14 @@ absl::Status RunTool(const std::vector<std::string>& command) {
       absl::StrCat(command.front(), ": ", finished.ok() ? finished->errors : finished.status().ToString()));
 }
 
+// What is mounted after this is seen here only, and goes with the process, however that ends.
+absl::Status KeepMountsPrivate() {
+  if (unshare(CLONE_NEWNS) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(absl::StrCat("no mounts of its own: ", std::strerror(errno)));
+}
+
 absl::Status MountImage(const std::string& image, const std::string& folder) {
   return RunTool({"/usr/bin/mount", "-o", "loop", image, folder});
 }
@@ -35,6 +44,7 @@ absl::Status MountImage(const std::string& image, const std::string& folder) {
 }  // namespace
 
 absl::StatusOr<MountedDisk> MountedDisk::Memory(const std::string& folder, int64_t bytes) {
+  DILOCO_RETURN_IF_ERROR(KeepMountsPrivate());
   std::filesystem::create_directories(folder);
   if (mount("tmpfs", folder.c_str(), "tmpfs", 0, absl::StrCat("size=", bytes).c_str()) != 0) {
     return absl::UnavailableError(absl::StrCat("cannot mount a tmpfs: ", std::strerror(errno)));
@@ -43,6 +53,7 @@ absl::StatusOr<MountedDisk> MountedDisk::Memory(const std::string& folder, int64
 }
 
 absl::StatusOr<MountedDisk> MountedDisk::Image(const std::string& folder, const std::string& image, int64_t bytes) {
+  DILOCO_RETURN_IF_ERROR(KeepMountsPrivate());
   std::filesystem::create_directories(folder);
   WriteFile(image, "");
   std::filesystem::resize_file(image, static_cast<uintmax_t>(bytes));

@@ -1,5 +1,5 @@
-// A small disk of its own under a test, which can be filled or made read-only. Needs root and mount; where that is not
-// allowed the test is skipped.
+// A small disk of its own under a test, which can be filled or made read-only, and which only this process and its
+// children see. Needs root and mount; where that is not allowed the test is skipped.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace diloco::testing {
 
 class MountedDisk {
  public:
-  // Memory; `folder` is created. Errors: kUnavailable: it cannot be mounted here.
+  // Memory; `folder` is created. For this thread and what it starts. Errors: kUnavailable: it cannot be mounted here.
   static absl::StatusOr<MountedDisk> Memory(const std::string& folder, int64_t bytes);
   // An ext4 file system in the file `image`, which becomes read-only at its first error. Errors: as above.
   static absl::StatusOr<MountedDisk> Image(const std::string& folder, const std::string& image, int64_t bytes);

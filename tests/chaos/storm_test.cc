@@ -67,7 +67,7 @@ class Storm {
       }
       Recover(absl::Now());
       Sample(absl::Now());
-      absl::SleepFor(absl::Milliseconds(100));
+      absl::SleepFor(absl::Milliseconds(100));  // The storm is a matter of time.
     }
     ended_ = absl::Now();
     Recover(absl::InfiniteFuture());

@@ -11,10 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 
 #include "nlohmann/json.hpp"
 #include "tests/support/coordinator_process.h"
+#include "tests/support/line_watch.h"
 #include "tests/support/process.h"
 
 namespace diloco {
@@ -69,12 +71,9 @@ class ProcessOne {
     return exit_code.value_or(-1);
   }
   bool LogHas(const std::string& text) const {
-    const absl::Time deadline = absl::Now() + kPatience;
-    while (ReadFile(log_).find(text) == std::string::npos) {
-      if (absl::Now() > deadline) return false;
-      absl::SleepFor(absl::Milliseconds(5));
-    }
-    return true;
+    if (!testing::WaitForFile(log_, kPatience).ok()) return false;
+    const auto has_text = [&text](const std::string& line) { return absl::StrContains(line, text); };
+    return testing::LineWatch(log_, 0).Next(has_text, kPatience).ok();
   }
 
  private:

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -31,17 +31,20 @@ constexpr char kConfig[] =
 // In its first step the link closes for bulk.
 class ClosingTrainer final : public DriftTrainer {
  public:
-  ClosingTrainer(TcpProxy* link, std::atomic<bool>* closed)
+  ClosingTrainer(TcpProxy* link, std::promise<void>* closed)
       : DriftTrainer({.elements = 1 << 20, .tensors = 1}), link_(link), closed_(closed) {}
 
   absl::StatusOr<StepReport> Step(int64_t step) override {
-    if (!closed_->exchange(true)) link_->Hold();
+    if (step == 0) {
+      link_->Hold();
+      closed_->set_value();
+    }
     return DriftTrainer::Step(step);
   }
 
  private:
   TcpProxy* const link_;
-  std::atomic<bool>* const closed_;
+  std::promise<void>* const closed_;
 };
 
 TEST(ThinLinkTest, BulkThatDoesNotMoveForTwoLeasesLosesNobody) {
@@ -49,7 +52,7 @@ TEST(ThinLinkTest, BulkThatDoesNotMoveForTwoLeasesLosesNobody) {
   CoordinatorProcess coordinator(folder.path(), kConfig);
   ASSERT_TRUE(coordinator.Start().ok()) << coordinator.Log();
   TcpProxy link(coordinator.port());
-  std::atomic<bool> closed = false;
+  std::promise<void> closed;
   absl::Status status;
   std::thread worker([&] {
     WorkerOptions options;
@@ -57,10 +60,8 @@ TEST(ThinLinkTest, BulkThatDoesNotMoveForTwoLeasesLosesNobody) {
     options.worker_id = "w0";
     status = RunWorker(options, [&](const RunConfig&) { return std::make_unique<ClosingTrainer>(&link, &closed); });
   });
-  const absl::Time begin = absl::Now();
-  while (!closed && absl::Now() < begin + kPatience) absl::SleepFor(absl::Milliseconds(10));
-  EXPECT_TRUE(closed);
-  absl::SleepFor(2 * kLease);
+  EXPECT_EQ(closed.get_future().wait_for(absl::ToChronoSeconds(kPatience)), std::future_status::ready);
+  absl::SleepFor(2 * kLease);  // So long is what is tested.
   const absl::StatusOr<nlohmann::json> workers = coordinator.Ctl({"worker", "list"});
   link.Open();
   worker.join();
