@@ -96,7 +96,8 @@ std::optional<std::string> Driver::Impl::HoldReason() const {
 }
 
 v1::RunState Driver::Impl::State() const {
-  return HoldReason() ? v1::RUN_STATE_HOLDING : RunStateToProto(machine_.phase());
+  if (HoldReason()) return v1::RUN_STATE_HOLDING;
+  return RunStateToProto(start_durable_ ? machine_.phase() : RunPhase::kWaitingForWorkers);
 }
 
 void Driver::Impl::ReportRefusal(DiskUser user, const DiskRetry& retry) {

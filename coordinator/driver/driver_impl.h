@@ -146,6 +146,7 @@ class Driver::Impl {
   void CloseEverything(const absl::Status& status);
   MonotonicTime NextDue() const;
   void ReportMembers();
+  void TellStartWhenDurable();
   void ReportWaiting();
   // Runs `work()` on `executor`, then `then(result)` on the driver's thread; dropped when the driver has halted.
   template <typename Work, typename Then>
@@ -331,6 +332,7 @@ class Driver::Impl {
   bool finished_ = false;
 
   RunPhase reported_phase_ = RunPhase::kSeeding;
+  bool start_durable_ = true;  // False: the start of training waits for the disk.
   MemberCounts reported_members_;
   std::map<int, RoundView> reported_waiting_;  // By fragment.
   MonotonicTime next_tick_;

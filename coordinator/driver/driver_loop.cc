@@ -126,8 +126,20 @@ void Driver::Impl::Step(const RoundEvent& event) {
   directives_stale_ = true;
   if (machine_.phase() != reported_phase_) {
     reported_phase_ = machine_.phase();
+    if (reported_phase_ == RunPhase::kTraining) TellStartWhenDurable();
     world_.observer->OnPhase(reported_phase_);
   }
+}
+
+// The members that a start counts may still be on their way to the disk. A coordinator that came back without one of
+// them would wait for it again, for ever if an operator drains a worker meanwhile that has begun to train.
+void Driver::Impl::TellStartWhenDurable() {
+  start_durable_ = false;
+  SubmitStore([] { return absl::OkStatus(); },
+              [this] {
+                start_durable_ = true;
+                directives_stale_ = true;
+              });
 }
 
 void Driver::Impl::ReportMembers() {

@@ -187,6 +187,38 @@ TEST(DriverRecoveryTest, PublishesOnlyWhatIsDurable) {
   EXPECT_TRUE(worker.done());
 }
 
+// The member that completes the run may be lost with the coordinator until its record is durable.
+TEST(DriverRecoveryTest, TrainingBeginsOnceEveryMemberIsDurable) {
+  SimCluster cluster(RunYaml(2, 2, "fp32", "fp32"), 2);
+  cluster.Start();
+  Coordinator& coordinator = cluster.coordinator;
+  SimWorker& east = *cluster.workers[0];
+  SimWorker& west = *cluster.workers[1];
+  const auto state = [&coordinator] {
+    Answer<v1::GetStatusResponse> answer;
+    coordinator.driver->GetStatus(v1::GetStatusRequest(), Into(&answer));
+    coordinator.PumpDriver();
+    return (**answer)->state();
+  };
+  for (int i = 0; i < 50; ++i) {
+    east.Act();
+    coordinator.Pump();
+  }
+  ASSERT_EQ(state(), v1::RUN_STATE_WAITING_FOR_WORKERS);
+  for (int i = 0; i < 50; ++i) {
+    west.Act();
+    coordinator.PumpDriver();
+    while (coordinator.pool.RunOne()) {
+    }
+  }
+  EXPECT_THAT(coordinator.observer.phases, ::testing::Contains(RunPhase::kTraining));
+  EXPECT_EQ(state(), v1::RUN_STATE_WAITING_FOR_WORKERS);
+  coordinator.Pump();
+  EXPECT_EQ(state(), v1::RUN_STATE_TRAINING);
+  cluster.Run();
+  EXPECT_TRUE(east.done() && west.done());
+}
+
 TEST(DriverRecoveryTest, AFailedSyncStopsEverything) {
   SimCluster cluster(RunYaml(1, 3, "fp32", "fp32"), 1);
   cluster.Start();

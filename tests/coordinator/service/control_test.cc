@@ -69,8 +69,10 @@ TEST_F(ControlTest, AnswersAHeartbeatWithADirective) {
   const std::unique_ptr<SessionPair> session = worker.stub().Session(&context);
   ASSERT_TRUE(session->Write(worker.Signed<v1::SessionRequest>()));
   v1::SessionResponse response;
-  ASSERT_TRUE(session->Read(&response));
-  EXPECT_EQ(response.run_id(), "r1");
+  do {  // The start of training may still be on its way to the disk.
+    ASSERT_TRUE(session->Read(&response));
+    EXPECT_EQ(response.run_id(), "r1");
+  } while (response.directive().state() == v1::RUN_STATE_WAITING_FOR_WORKERS);
   EXPECT_EQ(response.directive().state(), v1::RUN_STATE_TRAINING);
   session->WritesDone();
   EXPECT_TRUE(session->Finish().ok());
