@@ -9,7 +9,7 @@
 namespace diloco {
 
 // Version of the wire contract; joining with another one is refused.
-inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint32_t kProtocolVersion = 2;
 
 inline constexpr int kMaxWorkers = 256;
 inline constexpr int kMaxFragments = 1024;
@@ -18,6 +18,10 @@ inline constexpr size_t kMaxTensorNameBytes = 256;
 inline constexpr size_t kMaxNameBytes = 64;
 inline constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 inline constexpr int64_t kMaxElements = int64_t{1} << 40;
+
+// Changes of a run's settings that are remembered, each on top of those before; settings in one of them.
+inline constexpr int kMaxRunChanges = 64;
+inline constexpr int kMaxSettingsPerChange = 32;
 
 // Largest overlap, in rounds, and largest max_late: they bound the rounds of a fragment that are open at once.
 inline constexpr int kMaxOverlapRounds = 16;

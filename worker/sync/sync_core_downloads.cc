@@ -167,6 +167,9 @@ absl::Status SyncCore::On(const SubscriptionItemRead& event) {
       break;
     case v1::SubscribeResponse::kEnd:
       return TakeEnd(event.call, event.item.end());
+    case v1::SubscribeResponse::kRunSettings:
+      status = absl::OkStatus();
+      break;
     case v1::SubscribeResponse::kResync:
       spdlog::warn("event=resync reason={}", Quoted(event.item.resync().reason()));
       Download(ResyncAsked{event.call});
