@@ -1,11 +1,11 @@
-// What the commands of dilococtl share.
+// What a command of dilococtl is, and the world that it runs in.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -13,6 +13,10 @@
 #include "common/base/clock.h"
 #include "common/base/exit_code.h"
 #include "coordinator/ctl/admin_client.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace diloco {
 
@@ -42,30 +46,23 @@ struct CommandContext {
   const CtlIo& io;
 };
 
-// Each asks once and prints the answer. Errors: those of AdminClient.
-absl::StatusOr<ExitCode> RunStatus(const CommandContext& context);  // kUnhealthy for a run that is held.
-absl::StatusOr<ExitCode> RunRoundList(const CommandContext& context, uint32_t limit);
-absl::StatusOr<ExitCode> RunRoundDescribe(const CommandContext& context, int64_t round);
-absl::StatusOr<ExitCode> RunWorkerList(const CommandContext& context);
-absl::StatusOr<ExitCode> RunCheckpointSave(const CommandContext& context);
+// What a command does once its line was parsed: with a coordinator, or without one, in which case nothing that says
+// where the coordinator is is looked at. Its errors are printed by the caller, and become the exit code. Beside those
+// of its own, kInvalidArgument for flags that only make sense together, the first has those of AdminClient.
+using RemoteAction = std::function<absl::StatusOr<ExitCode>(const CommandContext&)>;
+using LocalAction = std::function<absl::StatusOr<ExitCode>(OutputFormat, const CtlIo&)>;
+using Action = std::variant<RemoteAction, LocalAction>;
 
-// Each changes what a worker is to the run, and prints what that means. Without `yes` the first two ask first.
-// Errors: those of AdminClient and Confirm.
-absl::StatusOr<ExitCode> RunWorkerDrain(const CommandContext& context, const std::string& worker, bool yes);
-absl::StatusOr<ExitCode> RunWorkerEvict(const CommandContext& context, const std::string& worker, bool yes);
-absl::StatusOr<ExitCode> RunWorkerAdmit(const CommandContext& context, const std::string& worker);
-
-struct RecoverFlags {
-  std::string from;
-  bool discard_workers = false;
-  bool force = false;
+// One command: a file NOUN_VERB_command.cc that defines a function in the list of commands.h.
+struct Command {
+  // "worker drain", or "status". Nouns are in command_tree.cc.
+  std::string path;
+  // What the parent's list of commands shows. One line, no full stop.
+  std::string summary;
+  // Lines that begin with "dilococtl". `--help` begins with them; the first one stands in the noun's help too.
+  std::string examples;
+  // Declares flags and arguments, and returns what is done with the values that were parsed, which it owns.
+  Action (*declare)(CLI::App& app);
 };
-// Says what would be done, and asks first without `yes`. Errors: as above.
-absl::StatusOr<ExitCode> RunRecover(const CommandContext& context, const RecoverFlags& flags, bool yes);
-
-// Looks again every `interval` until the run has ended, and prints a summary. On a terminal each look replaces the one
-// before; with kJson each is a line {"status": GetStatusResponse, "workers": ListWorkersResponse} and there is no
-// summary. Errors: those of AdminClient; a coordinator that cannot be reached only after `context.timeout` of it.
-absl::StatusOr<ExitCode> RunStatusWatch(const CommandContext& context, absl::Duration interval);
 
 }  // namespace diloco

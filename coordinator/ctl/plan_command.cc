@@ -1,10 +1,12 @@
-#include "coordinator/ctl/plan_command.h"
-
+// `dilococtl plan`: what a run would take, before there is one. It asks no coordinator.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
@@ -15,7 +17,7 @@
 #include "common/base/atomic_file.h"
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
-#include "common/command_line/examples.h"
+#include "coordinator/ctl/commands.h"
 #include "coordinator/ctl/plan_paper_view.h"
 #include "coordinator/ctl/plan_plot.h"
 #include "coordinator/ctl/plan_view.h"
@@ -25,6 +27,32 @@
 
 namespace diloco {
 namespace {
+
+// As given on the command line; "" and 0 where nothing was.
+struct PlanFlags {
+  bool paper = false;
+  std::string preset;
+  int layers = 0;
+  double parameters = 0;
+  double step_seconds = 0;
+  std::vector<std::string> up;
+  std::vector<std::string> down;
+  std::vector<std::string> latency;
+  std::string ingress = "unlimited";
+  std::string egress = "unlimited";
+  std::string merge_rate = "unlimited";
+  int workers = 0;
+  std::vector<std::string> methods;
+  std::vector<int64_t> inner_steps;
+  int64_t overlap_steps = 1;
+  int overlap_rounds = 1;
+  int max_late = 1;
+  int fragments = 8;
+  int layers_each = 3;
+  std::string uplink;
+  std::string downlink;
+  std::string plot;
+};
 
 constexpr char kExamples[] =
     R"(dilococtl plan --preset 1B --up 400Mbit --down 1Gbit --latency 40ms
@@ -227,27 +255,7 @@ void AddMethodOptions(CLI::App& plan, PlanFlags& flags) {
   plan.add_option("--downlink", flags.downlink, "Codec of averages; default bf16 for data-parallel, else int8");
 }
 
-}  // namespace
-
-void AddPlanCommand(CLI::App& app, PlanFlags& flags) {
-  CLI::App* plan = app.add_subcommand("plan", "What a run would take: utilization and bandwidth of each method");
-  ShowExamples(plan, kExamples);
-  plan->add_flag("--paper", flags.paper, "The papers' tables beside our own figures; stands alone");
-  AddModelOptions(*plan, flags);
-  AddNetworkOptions(*plan, flags);
-  AddMethodOptions(*plan, flags);
-  plan->add_option("--plot", flags.plot, "SVG file of utilization against the rate of the workers' links")
-      ->check([](const std::string& path) { return path.empty() ? "needs the name of a file" : std::string(); },
-              "FILE");
-  plan->callback([plan, &flags] {
-    // The command itself counts too.
-    if (flags.paper && plan->count_all() > 2) {
-      throw CLI::ValidationError("--paper", "stands alone, leave out the other options of plan");
-    }
-  });
-}
-
-absl::StatusOr<ExitCode> RunPlan(const PlanFlags& flags, OutputFormat format, const CtlIo& io) {
+absl::StatusOr<ExitCode> Run(const PlanFlags& flags, OutputFormat format, const CtlIo& io) {
   if (flags.paper) {
     io.out(format == OutputFormat::kJson ? PaperPlanJson() : PaperPlanText());
     return ExitCode::kOk;
@@ -262,6 +270,33 @@ absl::StatusOr<ExitCode> RunPlan(const PlanFlags& flags, OutputFormat format, co
   if (!flags.plot.empty()) DILOCO_RETURN_IF_ERROR(WritePlot(flags.plot, view));
   io.out(format == OutputFormat::kJson ? PlanJson(view) : PlanText(view));
   return ExitCode::kOk;
+}
+
+Action Declare(CLI::App& app) {
+  auto flags = std::make_shared<PlanFlags>();
+  app.add_flag("--paper", flags->paper, "The papers' tables beside our own figures; stands alone");
+  AddModelOptions(app, *flags);
+  AddNetworkOptions(app, *flags);
+  AddMethodOptions(app, *flags);
+  app.add_option("--plot", flags->plot, "SVG file of utilization against the rate of the workers' links")
+      ->check([](const std::string& path) { return path.empty() ? "needs the name of a file" : std::string(); },
+              "FILE");
+  app.callback([&app, flags] {
+    // The command itself counts too.
+    if (flags->paper && app.count_all() > 2) {
+      throw CLI::ValidationError("--paper", "stands alone, leave out the other options of plan");
+    }
+  });
+  return [flags](OutputFormat format, const CtlIo& io) { return Run(*flags, format, io); };
+}
+
+}  // namespace
+
+Command PlanCommand() {
+  return {.path = "plan",
+          .summary = "What a run would take: utilization and bandwidth of each method",
+          .examples = kExamples,
+          .declare = &Declare};
 }
 
 }  // namespace diloco

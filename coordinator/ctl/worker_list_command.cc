@@ -1,15 +1,28 @@
 #include "common/base/status_macros.h"
-#include "coordinator/ctl/command.h"
-#include "coordinator/ctl/json_output.h"
+#include "coordinator/ctl/commands.h"
+#include "coordinator/ctl/show.h"
 #include "coordinator/ctl/views.h"
 
 namespace diloco {
+namespace {
 
-absl::StatusOr<ExitCode> RunWorkerList(const CommandContext& context) {
+absl::StatusOr<ExitCode> Run(const CommandContext& context) {
   DILOCO_ASSIGN_OR_RETURN(const v1::ListWorkersResponse workers, context.client.ListWorkers());
-  context.io.out(context.format == OutputFormat::kJson ? ToJson(workers, JsonStyle::kIndented)
-                                                       : WorkerListText(workers));
+  Show(context, workers, WorkerListText(workers));
   return ExitCode::kOk;
+}
+
+Action Declare(CLI::App&) { return &Run; }
+
+}  // namespace
+
+Command WorkerListCommand() {
+  return {.path = "worker list",
+          .summary = "Workers and what each reported last",
+          .examples = "dilococtl worker list\n"
+                      "dilococtl --coordinator 10.0.0.5:7070 worker list\n"
+                      "dilococtl -o json worker list | jq '.workers[].progress.loss'",
+          .declare = &Declare};
 }
 
 }  // namespace diloco

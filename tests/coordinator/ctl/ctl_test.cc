@@ -9,8 +9,6 @@
 #include <future>
 #include <string>
 
-#include "absl/strings/str_join.h"
-
 #include "coordinator/ctl/views.h"
 #include "tests/coordinator/ctl/fake_admin.h"
 #include <nlohmann/json.hpp>
@@ -19,7 +17,6 @@ namespace diloco {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST_F(CtlTest, EachCommandPrintsItsTable) {
@@ -85,30 +82,6 @@ TEST_F(CtlTest, HelpAndVersionNeedNoCoordinator) {
   EXPECT_THAT(out_, HasSubstr("ROUND"));
   EXPECT_EQ(RunAsGiven({"dilococtl", "--version"}), 0);
   EXPECT_EQ(out_, "dilococtl " DILOCO_VERSION "\n");
-}
-
-TEST_F(CtlTest, HelpOfEveryCommandBeginsWithExamplesOfIt) {
-  StopServer();
-  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{{"status"},
-                                                                                       {"round"},
-                                                                                       {"round", "list"},
-                                                                                       {"round", "describe"},
-                                                                                       {"worker"},
-                                                                                       {"worker", "list"},
-                                                                                       {"checkpoint"},
-                                                                                       {"checkpoint", "save"},
-                                                                                       {"plan"}}) {
-    std::vector<std::string> arguments = {"dilococtl"};
-    arguments.insert(arguments.end(), command.begin(), command.end());
-    const std::string line = absl::StrJoin(arguments, " ");
-    arguments.emplace_back("--help");
-    EXPECT_EQ(RunAsGiven(arguments), 0) << line;
-    const size_t example = out_.find("\n\nExamples:\n  " + line);
-    EXPECT_NE(example, std::string::npos) << line << ":\n" << out_;
-    EXPECT_LT(example, out_.find("Usage:")) << line << ":\n" << out_;
-  }
-  EXPECT_EQ(RunAsGiven({"dilococtl", "round", "--help"}), 0);
-  EXPECT_THAT(out_, Not(HasSubstr("--limit"))) << "of another command";
 }
 
 TEST_F(CtlTest, WrongUsageExitsWithTwo) {

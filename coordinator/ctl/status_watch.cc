@@ -1,3 +1,5 @@
+#include "coordinator/ctl/status_watch.h"
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -6,7 +8,6 @@
 #include "absl/strings/str_format.h"
 
 #include "common/base/status_macros.h"
-#include "coordinator/ctl/command.h"
 #include "coordinator/ctl/json_output.h"
 #include "coordinator/ctl/table.h"
 #include "coordinator/ctl/views.h"
@@ -72,7 +73,7 @@ bool CannotReach(const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<ExitCode> RunStatusWatch(const CommandContext& context, absl::Duration interval) {
+absl::StatusOr<ExitCode> WatchStatus(const CommandContext& context, absl::Duration interval) {
   const CtlIo& io = context.io;
   Screen screen(&io, context.format);
   EtaEstimator eta;

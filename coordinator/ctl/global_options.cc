@@ -1,0 +1,32 @@
+#include "coordinator/ctl/global_options.h"
+
+#include "common/base/name.h"
+#include "common/base/status_macros.h"
+#include "common/net/host_port.h"
+#include "coordinator/ctl/flags.h"
+#include <CLI/CLI.hpp>
+
+namespace diloco {
+
+void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
+  app.add_option("--coordinator", options.coordinator, "Address, HOST:PORT")
+      ->envname("DILOCO_COORDINATOR")
+      ->capture_default_str();
+  app.add_option("--run", options.run, "Id of the run; default: whatever run the coordinator has");
+  app.add_option("-o,--output", options.output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+  app.add_option("--timeout", options.timeout, "Of one call; with --watch also of losing the coordinator")
+      ->capture_default_str();
+}
+
+absl::StatusOr<ExitCode> RunRemotely(const RemoteAction& action, const GlobalOptions& options, const CtlIo& io) {
+  DILOCO_ASSIGN_OR_RETURN(const HostPort address,
+                          ParseHostPort("--coordinator", options.coordinator, PortZero::kRefuse));
+  if (!options.run.empty()) DILOCO_RETURN_IF_ERROR(ValidateName("--run", options.run));
+  DILOCO_ASSIGN_OR_RETURN(const absl::Duration timeout, ParseWait("--timeout", options.timeout));
+  const AdminClient client(address.ToString(), options.run, timeout);
+  return action({.client = client, .format = options.format(), .timeout = timeout, .io = io});
+}
+
+}  // namespace diloco
