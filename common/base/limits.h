@@ -52,6 +52,12 @@ inline constexpr int kMaxUploadsInFlight = 4;
 inline constexpr uint64_t kMaxSeedBytes = uint64_t{64} << 30;
 // Threads that read snapshots for joiners.
 inline constexpr int kSnapshotReaders = 2;
+// Of one probe, whatever its caller does; one at a time. Bytes count both ways.
+inline constexpr absl::Duration kMaxProbeTime = absl::Seconds(20);
+inline constexpr uint64_t kMaxProbeBytes = uint64_t{4} << 30;
+// Entries of one answer to an administrator: rounds of a worker, checkpoints.
+inline constexpr size_t kMaxWorkerRounds = 1024;
+inline constexpr size_t kMaxListedCheckpoints = 1000;
 // Evaluations kept for status, and in one heartbeat.
 inline constexpr int kMaxEvaluations = 64;
 inline constexpr int kMaxEvaluationsPerHeartbeat = 16;

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace diloco {
 
@@ -31,6 +32,8 @@ class ReadableFile {
   // Reads up to `count` bytes from `offset` into `out`, fewer only at the end of the file; returns how many.
   virtual absl::StatusOr<size_t> ReadAt(uint64_t offset, char* out, size_t count) const = 0;
   virtual absl::StatusOr<uint64_t> Size() const = 0;
+  // Since it was written last, by the system's clock, so only for people. Never negative.
+  virtual absl::StatusOr<absl::Duration> Age() const = 0;
 };
 
 // Held until destroyed; the operating system gives it up when the process dies.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <filesystem>
 #include <utility>
 
@@ -92,6 +93,14 @@ class PosixReadableFile final : public ReadableFile {
     struct stat status;
     if (fstat(file_.get(), &status) != 0) return ErrnoError("examine", path_);
     return static_cast<uint64_t>(status.st_size);
+  }
+  absl::StatusOr<absl::Duration> Age() const override {
+    struct stat status;
+    timespec now{};
+    if (fstat(file_.get(), &status) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0) {
+      return ErrnoError("examine", path_);
+    }
+    return std::max(absl::ZeroDuration(), absl::TimeFromTimespec(now) - absl::TimeFromTimespec(status.st_mtim));
   }
 
  private:

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 #include "common/files/file_system.h"
 #include "common/layout/layout.h"
@@ -26,10 +27,11 @@ struct SavedCheckpoint {
   std::string path;  // The folder.
   int64_t version = 0;
   uint64_t size_bytes = 0;  // Of model.safetensors.
+  absl::Duration age;       // Likewise.
 };
 
-// The checkpoint of the newest version in `folder`; nullopt: none, or no such folder.
-std::optional<SavedCheckpoint> FindNewestCheckpoint(FileSystem* files, const std::string& folder);
+// Those in `folder`, newest version first; empty: none, or no such folder.
+std::vector<SavedCheckpoint> FindCheckpoints(FileSystem* files, const std::string& folder);
 
 // Writes aside, syncs, renames: the folder is there whole or not at all. A version that is there already is left as it
 // is. Errors: the file system's; what was written then takes no space.

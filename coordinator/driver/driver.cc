@@ -125,9 +125,19 @@ void Driver::RecoverConsensus(v1::RecoverConsensusRequest request, Reply<v1::Rec
         [impl = impl_.get()](const auto& r, const auto& pending) { impl->RecoverConsensus(r, pending); });
 }
 
+void Driver::DescribeWorker(v1::DescribeWorkerRequest request, Reply<v1::DescribeWorkerResponse> reply) {
+  Offer(impl_.get(), std::move(request), std::move(reply),
+        [impl = impl_.get()](const auto& r, const auto& pending) { impl->DescribeWorker(r, pending); });
+}
+
 void Driver::SaveCheckpoint(v1::SaveCheckpointRequest request, Reply<v1::SaveCheckpointResponse> reply) {
   Offer(impl_.get(), std::move(request), std::move(reply),
         [impl = impl_.get()](const auto& r, const auto& pending) { impl->SaveCheckpoint(r, pending); });
+}
+
+void Driver::ListCheckpoints(v1::ListCheckpointsRequest request, Reply<v1::ListCheckpointsResponse> reply) {
+  Offer(impl_.get(), std::move(request), std::move(reply),
+        [impl = impl_.get()](const auto& r, const auto& pending) { impl->ListCheckpoints(r, pending); });
 }
 
 void Driver::DrainWorker(v1::DrainWorkerRequest request, Reply<v1::DrainWorkerResponse> reply) {

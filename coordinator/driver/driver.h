@@ -111,7 +111,9 @@ class Driver {
   void ListRounds(v1::ListRoundsRequest request, Reply<v1::ListRoundsResponse> reply);
   void DescribeRound(v1::DescribeRoundRequest request, Reply<v1::DescribeRoundResponse> reply);
   void ListWorkers(v1::ListWorkersRequest request, Reply<v1::ListWorkersResponse> reply);
+  void DescribeWorker(v1::DescribeWorkerRequest request, Reply<v1::DescribeWorkerResponse> reply);
   void SaveCheckpoint(v1::SaveCheckpointRequest request, Reply<v1::SaveCheckpointResponse> reply);
+  void ListCheckpoints(v1::ListCheckpointsRequest request, Reply<v1::ListCheckpointsResponse> reply);
   void DrainWorker(v1::DrainWorkerRequest request, Reply<v1::DrainWorkerResponse> reply);
   void EvictWorker(v1::EvictWorkerRequest request, Reply<v1::EvictWorkerResponse> reply);
   void AdmitWorker(v1::AdmitWorkerRequest request, Reply<v1::AdmitWorkerResponse> reply);

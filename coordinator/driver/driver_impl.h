@@ -11,6 +11,7 @@
 //   driver_rounds.cc     merge, commit, publication, end
 //   driver_consensus.cc  consensus, snapshots, checkpoints
 //   driver_views.cc      status, subscriptions, snapshots for readers
+//   driver_inspect.cc    one worker in full, checkpoints on the disk
 //   driver_lost_disk.cc  workers that hold more than the data folder
 #pragma once
 
@@ -83,7 +84,10 @@ class Driver::Impl {
   void ListRounds(const v1::ListRoundsRequest& request, const PendingReply<v1::ListRoundsResponse>& reply);
   void DescribeRound(const v1::DescribeRoundRequest& request, const PendingReply<v1::DescribeRoundResponse>& reply);
   void ListWorkers(const v1::ListWorkersRequest& request, const PendingReply<v1::ListWorkersResponse>& reply);
+  void DescribeWorker(const v1::DescribeWorkerRequest& request, const PendingReply<v1::DescribeWorkerResponse>& reply);
   void SaveCheckpoint(const v1::SaveCheckpointRequest& request, const PendingReply<v1::SaveCheckpointResponse>& reply);
+  void ListCheckpoints(const v1::ListCheckpointsRequest& request,
+                       const PendingReply<v1::ListCheckpointsResponse>& reply);
   void DrainWorker(const v1::DrainWorkerRequest& request, const PendingReply<v1::DrainWorkerResponse>& reply);
   void EvictWorker(const v1::EvictWorkerRequest& request, const PendingReply<v1::EvictWorkerResponse>& reply);
   void AdmitWorker(const v1::AdmitWorkerRequest& request, const PendingReply<v1::AdmitWorkerResponse>& reply);
@@ -206,6 +210,7 @@ class Driver::Impl {
   void FinishSeed(const CheckedSeed& seed, const PendingReply<v1::SeedResponse>& reply);
 
   // driver_operator.cc
+  static absl::Status NoSuchWorker(const std::string& worker);
   // Errors: kNotFound.
   absl::StatusOr<MemberInfo*> MemberOf(const std::string& run_id, const std::string& worker);
   template <typename Response>
@@ -273,7 +278,12 @@ class Driver::Impl {
   v1::WorkerState StateOf(const MemberView& member) const;
   MemberCounts CountMembers() const;
   uint32_t WorkersAlive() const;
+  v1::WorkerSummary SummaryOf(const MemberView& member) const;
   std::vector<RoundView> OpenRounds() const;
+
+  // driver_inspect.cc
+  v1::WorkerRound RoundOf(const RoundView& view, const std::string& worker) const;
+
   // Stands still while the process does: what it did not hear then was not the workers' silence.
   MonotonicTime Now() const { return world_.clock->Now() + -paused_; }
 

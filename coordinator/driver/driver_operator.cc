@@ -8,12 +8,16 @@
 
 namespace diloco {
 
+absl::Status Driver::Impl::NoSuchWorker(const std::string& worker) {
+  return absl::NotFoundError(
+      absl::StrFormat("the run has no worker \"%s\"; `worker list` shows which ones it has", BoundedReason(worker)));
+}
+
 absl::StatusOr<Driver::Impl::MemberInfo*> Driver::Impl::MemberOf(const std::string& run_id, const std::string& worker) {
   DILOCO_RETURN_IF_ERROR(CheckAdminRun(run_id));
   const auto it = members_.find(worker);
   if (it == members_.end()) {
-    return absl::NotFoundError(
-        absl::StrFormat("the run has no worker \"%s\"; `worker list` shows which ones it has", BoundedReason(worker)));
+    return NoSuchWorker(worker);
   }
   return &it->second;
 }

@@ -63,9 +63,10 @@ absl::Status Driver::Impl::Recover(RecoveredState recovered) {
   if (run.arrays != nullptr) {
     DILOCO_RETURN_IF_ERROR(RestoreConsensus(std::move(run), recovered));
   }
-  if (const std::optional<SavedCheckpoint> newest = FindNewestCheckpoint(world_.files, options_.checkpoint_folder)) {
-    checkpoint_path_ = newest->path;
-    checkpoint_version_ = newest->version;
+  const std::vector<SavedCheckpoint> saved = FindCheckpoints(world_.files, options_.checkpoint_folder);
+  if (!saved.empty()) {
+    checkpoint_path_ = saved.front().path;
+    checkpoint_version_ = saved.front().version;
   }
   reported_phase_ = machine_.phase();
   world_.observer->OnPhase(reported_phase_);

@@ -201,6 +201,23 @@ void Driver::Impl::DescribeRound(const v1::DescribeRoundRequest& request,
   reply(*std::move(response));
 }
 
+v1::WorkerSummary Driver::Impl::SummaryOf(const MemberView& member) const {
+  v1::WorkerSummary summary;
+  summary.set_worker_id(member.worker);
+  summary.set_state(StateOf(member));
+  summary.set_incarnation(member.incarnation);
+  *summary.mutable_last_heard() = DurationToProto(Now() - member.last_heard);
+  summary.set_participating(member.participating);
+  summary.set_evaluator(member.worker == machine_.Evaluator());
+  if (const auto info = members_.find(member.worker); info != members_.end()) {
+    summary.set_software_version(info->second.software_version);
+    if (info->second.progress) {
+      *summary.mutable_progress() = *info->second.progress;
+    }
+  }
+  return summary;
+}
+
 void Driver::Impl::ListWorkers(const v1::ListWorkersRequest& request,
                                const PendingReply<v1::ListWorkersResponse>& reply) {
   if (const absl::Status status = CheckAdminRun(request.run_id()); !status.ok()) {
@@ -209,21 +226,8 @@ void Driver::Impl::ListWorkers(const v1::ListWorkersRequest& request,
   }
   v1::ListWorkersResponse response;
   response.set_run_id(options_.config.run.id);
-  const std::string evaluator = machine_.Evaluator();
   for (const MemberView& member : machine_.Members()) {
-    v1::WorkerSummary* summary = response.add_workers();
-    summary->set_worker_id(member.worker);
-    summary->set_state(StateOf(member));
-    summary->set_incarnation(member.incarnation);
-    *summary->mutable_last_heard() = DurationToProto(Now() - member.last_heard);
-    summary->set_participating(member.participating);
-    summary->set_evaluator(member.worker == evaluator);
-    if (const auto info = members_.find(member.worker); info != members_.end()) {
-      summary->set_software_version(info->second.software_version);
-      if (info->second.progress) {
-        *summary->mutable_progress() = *info->second.progress;
-      }
-    }
+    *response.add_workers() = SummaryOf(member);
   }
   reply(std::move(response));
 }

@@ -10,6 +10,7 @@
 #include "common/base/name.h"
 #include "common/base/status_macros.h"
 #include "common/layout/layout_proto.h"
+#include "coordinator/driver/another_run.h"
 #include "coordinator/driver/capacity.h"
 #include "coordinator/driver/driver_impl.h"
 #include "coordinator/driver/thread_pool.h"
@@ -57,8 +58,7 @@ struct Driver::Impl::CheckedSeed {
 
 absl::Status Driver::Impl::CheckRun(const std::string& run_id) const {
   if (run_id != options_.config.run.id) {
-    return absl::NotFoundError(
-        absl::StrFormat("run \"%s\" is not here: this coordinator has run \"%s\"", run_id, options_.config.run.id));
+    return AnotherRun(run_id, options_.config.run.id);
   }
   return absl::OkStatus();
 }

@@ -120,6 +120,20 @@ const ContributionShape* Staging::ShapeOf(const ContributionId& id) const {
   return it == entries_.end() ? nullptr : &it->second.shape;
 }
 
+uint64_t Staging::ReceivedBytes(const ContributionId& id) const {
+  const auto it = entries_.find(id);
+  if (it == entries_.end()) {
+    return 0;
+  }
+  const Entry& entry = it->second;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < entry.held.size(); ++i) {
+    const uint64_t begin = i * uint64_t{entry.shape.chunk_bytes};
+    bytes += entry.held[i] ? std::min<uint64_t>(entry.shape.chunk_bytes, entry.shape.total_bytes - begin) : 0;
+  }
+  return bytes;
+}
+
 StagedBytes Staging::Bytes(const ContributionId& id) const {
   const auto it = entries_.find(id);
   return it == entries_.end() || it->second.missing > 0 ? nullptr : it->second.bytes;

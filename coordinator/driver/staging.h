@@ -55,6 +55,8 @@ class Staging {
   bool Checking(const ContributionId& id, uint64_t incarnation) const;
   // What the entry's chunks say; nullptr: no entry.
   const ContributionShape* ShapeOf(const ContributionId& id) const;
+  // Bytes of its chunks that are here.
+  uint64_t ReceivedBytes(const ContributionId& id) const;
   // The bytes of an entry that is whole; nullptr: none.
   StagedBytes Bytes(const ContributionId& id) const;
 

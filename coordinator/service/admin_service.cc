@@ -33,11 +33,25 @@ grpc::ServerUnaryReactor* AdminServiceImpl::ListWorkers(grpc::CallbackServerCont
                     &Driver::ListWorkers);
 }
 
+grpc::ServerUnaryReactor* AdminServiceImpl::DescribeWorker(grpc::CallbackServerContext* context,
+                                                           const v1::DescribeWorkerRequest* request,
+                                                           v1::DescribeWorkerResponse* response) {
+  return AnswerCall(world_, Method::kDescribeWorker, context, *request, CheckWorkerForm(*request), response,
+                    &Driver::DescribeWorker);
+}
+
 grpc::ServerUnaryReactor* AdminServiceImpl::SaveCheckpoint(grpc::CallbackServerContext* context,
                                                            const v1::SaveCheckpointRequest* request,
                                                            v1::SaveCheckpointResponse* response) {
   return AnswerCall(world_, Method::kSaveCheckpoint, context, *request, CheckAdminForm(*request), response,
                     &Driver::SaveCheckpoint);
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::ListCheckpoints(grpc::CallbackServerContext* context,
+                                                            const v1::ListCheckpointsRequest* request,
+                                                            v1::ListCheckpointsResponse* response) {
+  return AnswerCall(world_, Method::kListCheckpoints, context, *request, CheckAdminForm(*request), response,
+                    &Driver::ListCheckpoints);
 }
 
 grpc::ServerUnaryReactor* AdminServiceImpl::DrainWorker(grpc::CallbackServerContext* context,

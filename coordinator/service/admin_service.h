@@ -18,9 +18,15 @@ class AdminServiceImpl final : public v1::AdminService::CallbackService {
                                           v1::DescribeRoundResponse* response) override;
   grpc::ServerUnaryReactor* ListWorkers(grpc::CallbackServerContext* context, const v1::ListWorkersRequest* request,
                                         v1::ListWorkersResponse* response) override;
+  grpc::ServerUnaryReactor* DescribeWorker(grpc::CallbackServerContext* context,
+                                           const v1::DescribeWorkerRequest* request,
+                                           v1::DescribeWorkerResponse* response) override;
   grpc::ServerUnaryReactor* SaveCheckpoint(grpc::CallbackServerContext* context,
                                            const v1::SaveCheckpointRequest* request,
                                            v1::SaveCheckpointResponse* response) override;
+  grpc::ServerUnaryReactor* ListCheckpoints(grpc::CallbackServerContext* context,
+                                            const v1::ListCheckpointsRequest* request,
+                                            v1::ListCheckpointsResponse* response) override;
   grpc::ServerUnaryReactor* DrainWorker(grpc::CallbackServerContext* context, const v1::DrainWorkerRequest* request,
                                         v1::DrainWorkerResponse* response) override;
   grpc::ServerUnaryReactor* EvictWorker(grpc::CallbackServerContext* context, const v1::EvictWorkerRequest* request,

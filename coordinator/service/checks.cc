@@ -93,6 +93,12 @@ absl::Status CheckForm(const v1::SeedRequest& request) {
   return Limit("payload, in bytes,", request.payload().size(), kMaxChunkBytes);
 }
 
+absl::Status CheckForm(const v1::ProbeRequest& request) {
+  if (!request.run_id().empty()) DILOCO_RETURN_IF_ERROR(ValidateName("run id", request.run_id()));
+  DILOCO_RETURN_IF_ERROR(Limit("answer_bytes", request.answer_bytes(), kMaxChunkBytes));
+  return Limit("payload, in bytes,", request.payload().size(), kMaxChunkBytes);
+}
+
 bool PayloadIsGood(const v1::UploadRequest& request) {
   return ComputeCrc32c(request.payload()).value == request.crc32c();
 }

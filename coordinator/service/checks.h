@@ -22,6 +22,8 @@ absl::Status CheckForm(const v1::FetchSnapshotRequest& request);
 // One piece, without its place among the others.
 absl::Status CheckForm(const v1::SeedRequest& request);
 
+absl::Status CheckForm(const v1::ProbeRequest& request);
+
 // The administrators' requests carry a run id, and nothing else of any length.
 template <typename Request>
 absl::Status CheckAdminForm(const Request& request) {

@@ -22,11 +22,15 @@ enum class Method : size_t {
   kEvictWorker,
   kAdmitWorker,
   kRecoverConsensus,
+  kDescribeWorker,
+  kListCheckpoints,
+  kProbe,
 };
 
 inline constexpr const char* kMethodNames[] = {"DescribeRun", "Join",          "Session",     "Upload",
                                                "Subscribe",   "FetchSnapshot", "Seed",        "GetStatus",
                                                "ListRounds",  "DescribeRound", "ListWorkers", "SaveCheckpoint",
-                                               "DrainWorker", "EvictWorker",   "AdmitWorker", "RecoverConsensus"};
+                                               "DrainWorker", "EvictWorker",   "AdmitWorker", "RecoverConsensus",
+                                               "DescribeWorker", "ListCheckpoints", "Probe"};
 
 }  // namespace diloco

@@ -27,13 +27,15 @@ class Service::Impl {
         readers_(kSnapshotReaders),
         world_{.run_id = options_.run_id,
                .progress_deadline = options_.progress_deadline,
+               .probe_time = options_.probe_time,
                .driver = driver,
                .metrics = metrics,
                .files = files,
                .readers = &readers_,
                .watchdog = &watchdog_,
                .streams = &streams_,
-               .seed_open = &seed_open_},
+               .seed_open = &seed_open_,
+               .probe_open = &probe_open_},
         worker_service_(&world_),
         admin_service_(&world_) {}
 
@@ -66,6 +68,7 @@ class Service::Impl {
   Watchdog watchdog_;
   StreamSet streams_;
   std::atomic<bool> seed_open_ = false;
+  std::atomic<bool> probe_open_ = false;
   const ServiceWorld world_;
   WorkerServiceImpl worker_service_;
   AdminServiceImpl admin_service_;

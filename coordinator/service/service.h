@@ -22,6 +22,7 @@ struct ServiceOptions {
   HostPort address;                                            // Port 0: any free one.
   bool reflection = false;                                     // Standard server reflection.
   absl::Duration progress_deadline = kStreamProgressDeadline;  // Of a wait for a peer in a transfer.
+  absl::Duration probe_time = kMaxProbeTime;                   // Of a whole probe.
 };
 
 class Service {

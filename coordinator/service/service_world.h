@@ -18,6 +18,7 @@ namespace diloco {
 struct ServiceWorld {
   std::string run_id;
   absl::Duration progress_deadline;  // A wait for a peer in a transfer.
+  absl::Duration probe_time;         // Of a whole probe.
   Driver* driver = nullptr;
   CoordinatorMetrics* metrics = nullptr;
   FileSystem* files = nullptr;  // OpenForRead only, on `readers`.
@@ -25,6 +26,7 @@ struct ServiceWorld {
   Watchdog* watchdog = nullptr;
   StreamSet* streams = nullptr;
   std::atomic<bool>* seed_open = nullptr;  // One seed is assembled at a time: it is as large as the model.
+  std::atomic<bool>* probe_open = nullptr;  // Likewise: probes would measure each other.
 };
 
 }  // namespace diloco

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "coordinator/service/checks.h"
+#include "coordinator/service/probe_stream.h"
 #include "coordinator/service/seed_stream.h"
 #include "coordinator/service/session_stream.h"
 #include "coordinator/service/snapshot_stream.h"
@@ -47,6 +48,11 @@ grpc::ServerWriteReactor<v1::FetchSnapshotResponse>* WorkerServiceImpl::FetchSna
 grpc::ServerReadReactor<v1::SeedRequest>* WorkerServiceImpl::Seed(grpc::CallbackServerContext* context,
                                                                   v1::SeedResponse* response) {
   return Launch(std::make_shared<SeedStream>(&world_, context, response));
+}
+
+grpc::ServerBidiReactor<v1::ProbeRequest, v1::ProbeResponse>* WorkerServiceImpl::Probe(
+    grpc::CallbackServerContext* context) {
+  return Launch(std::make_shared<ProbeStream>(&world_, context));
 }
 
 }  // namespace diloco

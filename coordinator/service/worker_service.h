@@ -25,6 +25,7 @@ class WorkerServiceImpl final
                                                                      const v1::FetchSnapshotRequest* request) override;
   grpc::ServerReadReactor<v1::SeedRequest>* Seed(grpc::CallbackServerContext* context,
                                                  v1::SeedResponse* response) override;
+  grpc::ServerBidiReactor<v1::ProbeRequest, v1::ProbeResponse>* Probe(grpc::CallbackServerContext* context) override;
 
  private:
   const ServiceWorld& world_;

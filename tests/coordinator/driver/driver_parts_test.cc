@@ -54,6 +54,16 @@ TEST(StagingTest, AnyOrderOfChunksGivesTheSameBytes) {
   }
 }
 
+TEST(StagingTest, CountsTheBytesThatAreHere) {
+  Staging staging(1000);
+  EXPECT_EQ(staging.ReceivedBytes(Id(0)), 0U);
+  ASSERT_TRUE(staging.Add(Id(0), 1, Shape(23, 10), 2, "abc").ok());
+  EXPECT_EQ(staging.ReceivedBytes(Id(0)), 3U) << "the last chunk is short";
+  ASSERT_TRUE(staging.Add(Id(0), 1, Shape(23, 10), 0, std::string(10, 'a')).ok());
+  ASSERT_TRUE(staging.Add(Id(0), 1, Shape(23, 10), 0, std::string(10, 'a')).ok());
+  EXPECT_EQ(staging.ReceivedBytes(Id(0)), 13U) << "one that comes again counts once";
+}
+
 TEST(StagingTest, RoomIsBoundedAndComesBack) {
   Staging staging(25);
   EXPECT_EQ(*staging.Add(Id(0), 1, Shape(20, 10), 0, std::string(10, 'a')), Staging::Result::kReceiving);

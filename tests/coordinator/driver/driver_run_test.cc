@@ -161,6 +161,10 @@ TEST(DriverRunTest, EndsWithCheckpointAndLeavingWorkers) {
   EXPECT_EQ(file->metadata().at("version"), "3");
   ASSERT_EQ(file->tensors().size(), 2U);
   EXPECT_THAT(file->tensors()[1].shape, ::testing::ElementsAre(2, 3));
+  std::ifstream model(seen.checkpoint_path + "/model.safetensors");
+  const std::string bytes((std::istreambuf_iterator<char>(model)), std::istreambuf_iterator<char>());
+  const std::string data = bytes.substr(bytes.size() - 11 * sizeof(float));
+  EXPECT_EQ(file->metadata().at("data_digest"), DigestOf(data).Hex());
   std::ifstream yaml(seen.checkpoint_path + "/run.yaml");
   const std::string text((std::istreambuf_iterator<char>(yaml)), std::istreambuf_iterator<char>());
   EXPECT_EQ(text, RunYaml(2, 3, "fp32", "fp32", "rounds: {snapshot_every: 2}\n"));

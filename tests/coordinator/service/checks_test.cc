@@ -89,6 +89,19 @@ TEST(ChecksTest, ASubscriptionIsBounded) {
   ExpectRefused(request, "number of next_rounds is 1025; the limit is 1024");
 }
 
+TEST(ChecksTest, AProbeIsBounded) {
+  v1::ProbeRequest request;  // It may leave the run open.
+  request.set_answer_bytes(kMaxChunkBytes);
+  request.set_payload(std::string(kMaxChunkBytes, 'p'));
+  EXPECT_TRUE(CheckForm(request).ok());
+  request.mutable_payload()->push_back('p');
+  ExpectRefused(request, "payload, in bytes, is 1048577; the limit is 1048576");
+  request.set_answer_bytes(kMaxChunkBytes + 1);
+  ExpectRefused(request, "answer_bytes is 1048577; the limit is 1048576");
+  request.set_run_id("../up");
+  ExpectRefused(request, "run id \"../up\": use 1 to 64 of [A-Za-z0-9._-], starting with a letter or digit");
+}
+
 TEST(ChecksTest, ASeedIsBounded) {
   auto request = Signed<v1::SeedRequest>();
   request.set_total_bytes(kMaxSeedBytes);

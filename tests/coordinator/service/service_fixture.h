@@ -58,7 +58,7 @@ class ServiceTest : public ::testing::Test {
     thread_ = std::thread([this] { driver_->Run(); });
     absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(
         "--listen",
-        {.run_id = "r1", .address = {"127.0.0.1", 0}, .reflection = reflection, .progress_deadline = progress_deadline},
+        {.run_id = "r1", .address = {"127.0.0.1", 0}, .reflection = reflection, .progress_deadline = progress_deadline, .probe_time = probe_time_},
         driver_.get(), &metrics_, PosixFileSystem());
     ASSERT_TRUE(service.ok()) << service.status();
     service_ = *std::move(service);
@@ -85,6 +85,7 @@ class ServiceTest : public ::testing::Test {
   }
 
   std::string config_ = kConfig;
+  absl::Duration probe_time_ = kMaxProbeTime;
   static constexpr const char* kNoNames[] = {"only", "unused", "values", "here"};
   const SteadyClock clock_;
   ::diloco::testing::TempFolder folder_;

@@ -53,6 +53,7 @@ class FaultFileSystem::Reader final : public ReadableFile {
     return file_->bytes.copy(out, count, static_cast<size_t>(offset));
   }
   absl::StatusOr<uint64_t> Size() const override { return uint64_t{file_->bytes.size()}; }
+  absl::StatusOr<absl::Duration> Age() const override { return absl::ZeroDuration(); }
 
  private:
   const std::shared_ptr<const File> file_;
