@@ -10,7 +10,7 @@ enum class ExitCode : int {
   kFailure = 1,        // Anything without a code of its own.
   kUsage = 2,          // A flag, the configuration or an input file is wrong.
   kUnreachable = 3,    // The coordinator cannot be reached.
-  kNotFound = 4,       // What was named does not exist: a run, a round.
+  kNotFound = 4,       // What was named does not exist: a run, a round, a worker, a data folder.
   kNotAllowed = 5,     // Not allowed in the current state: id in use or evicted, another layout, port taken.
   kUnhealthy = 6,      // `dilococtl status`: the run is held or the coordinator is not serving.
   kInterrupted = 130,  // Ctrl-C.

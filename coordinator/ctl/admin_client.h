@@ -8,7 +8,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
-#include "diloco/v1/admin.grpc.pb.h"
+#include "diloco/v1/admin.pb.h"
+
+namespace grpc {
+class Channel;
+}  // namespace grpc
 
 namespace diloco {
 
@@ -16,14 +20,18 @@ namespace diloco {
 // within the timeout; else what the service says (see admin.proto). Thread-safe.
 class AdminClient {
  public:
-  // `address`: HOST:PORT. `run_id`: empty for whatever run the coordinator has. Connects with the first call.
-  AdminClient(std::string address, std::string run_id, absl::Duration timeout);
+  // `address`: what `channel` leads to, for errors. `run_id`: empty for whatever run the coordinator has.
+  AdminClient(const std::shared_ptr<grpc::Channel>& channel, std::string address, std::string run_id,
+              absl::Duration timeout);
+  ~AdminClient();
 
   absl::StatusOr<v1::GetStatusResponse> GetStatus() const;
   // `limit`: 0 for the service's default.
   absl::StatusOr<v1::ListRoundsResponse> ListRounds(uint32_t limit) const;
   absl::StatusOr<v1::DescribeRoundResponse> DescribeRound(int64_t round) const;
   absl::StatusOr<v1::ListWorkersResponse> ListWorkers() const;
+  absl::StatusOr<v1::DescribeWorkerResponse> DescribeWorker(const std::string& worker) const;
+  absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints() const;
   absl::StatusOr<v1::SaveCheckpointResponse> SaveCheckpoint() const;
   absl::StatusOr<v1::DrainWorkerResponse> DrainWorker(const std::string& worker) const;
   absl::StatusOr<v1::EvictWorkerResponse> EvictWorker(const std::string& worker) const;
@@ -32,15 +40,8 @@ class AdminClient {
   absl::StatusOr<v1::RecoverConsensusResponse> RecoverConsensus(const v1::RecoverConsensusRequest& request) const;
 
  private:
-  using Stub = v1::AdminService::StubInterface;
-  template <typename Request, typename Response>
-  absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-                                Request request) const;
-
-  const std::string address_;
-  const std::string run_id_;
-  const absl::Duration timeout_;
-  const std::unique_ptr<Stub> stub_;
+  class Caller;  // Keeps gRPC's headers out of every command.
+  const std::unique_ptr<const Caller> caller_;
 };
 
 }  // namespace diloco

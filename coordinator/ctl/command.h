@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,11 +13,15 @@
 
 #include "common/base/clock.h"
 #include "common/base/exit_code.h"
+#include "common/net/host_port.h"
 #include "coordinator/ctl/admin_client.h"
 
 namespace CLI {
 class App;
 }  // namespace CLI
+namespace grpc {
+class Channel;
+}  // namespace grpc
 
 namespace diloco {
 
@@ -31,16 +36,21 @@ struct CtlIo {
   std::function<void(std::string_view)> err;  // Messages.
   // Of what `out` writes to; zeros when that is no terminal. Asked before each redraw.
   std::function<TerminalSize()> terminal;
+  bool no_color = false;  // Whoever sits at the terminal wants none.
   // Shows a question and returns the line that was answered; nullopt: there is no terminal to ask at, or it is closed.
   std::function<std::optional<std::string>(std::string_view question)> ask;
   const Clock* clock = nullptr;
   std::function<void(absl::Duration)> pause;  // Between two looks of --watch.
 };
 
-enum class OutputFormat { kTable, kJson };
+enum class OutputFormat { kTable, kWide, kJson };
 
 struct CommandContext {
   const AdminClient& client;
+  // What the client stands on, for commands that ask more than it does.
+  std::shared_ptr<grpc::Channel> channel;
+  HostPort address;
+  std::string run_id;  // Empty: whatever run the coordinator has.
   OutputFormat format;
   absl::Duration timeout;
   const CtlIo& io;

@@ -23,22 +23,26 @@ Examples:
   dilococtl round list                              rounds, newest first
   dilococtl round describe 42                       why round 42 has not closed
   dilococtl -o json status | jq .rounds_committed
+  dilococtl worker describe west                    everything that is known of it
   dilococtl checkpoint save                         write the consensus on the coordinator's disk
   dilococtl run recover --from east                 the coordinator lost its disk: take east's consensus
   dilococtl plan --preset 1B --up 400Mbit           what a run would take, before there is one
+  dilococtl config check run.yaml                   what the coordinator would make of it
+  dilococtl --coordinator 10.0.0.5:7070 preflight   can this machine take part?
 )";
 
 constexpr char kFooter[] = R"(
 Exit codes: 0 done, 1 failure, 2 wrong usage, 3 the coordinator cannot be reached, 4 not found, 5 not allowed now,
 6 `status`: the run is held, 130 interrupted.
-JSON is the message of proto/diloco/v1/admin.proto (`plan` has its own objects): 64-bit integers are strings, NaN and infinity are null.)";
+JSON is the message of proto/diloco/v1/admin.proto: 64-bit integers are strings, NaN and infinity are null. What asks
+no administrator (`plan`, `preflight`, `config check`, `checkpoint verify`, `journal verify`) has objects of its own.)";
 
 struct NounTitle {
   const char* noun;
   const char* title;
 };
 constexpr NounTitle kNouns[] = {
-    {"round", "Rounds"}, {"worker", "Workers"}, {"checkpoint", "Checkpoints"}, {"run", "The run"}};
+    {"round", "Rounds"}, {"worker", "Workers"}, {"checkpoint", "Checkpoints"}, {"config", "Configuration"}, {"journal", "A data folder"}, {"run", "The run"}};
 
 std::string TitleOf(const std::string& noun) {
   for (const NounTitle& entry : kNouns) {

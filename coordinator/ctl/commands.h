@@ -11,18 +11,39 @@ Command StatusCommand();
 Command RoundListCommand();
 Command RoundDescribeCommand();
 Command WorkerListCommand();
+Command WorkerDescribeCommand();
 Command WorkerDrainCommand();
 Command WorkerEvictCommand();
 Command WorkerAdmitCommand();
+Command CheckpointListCommand();
 Command CheckpointSaveCommand();
+Command CheckpointVerifyCommand();
+Command ConfigCheckCommand();
+Command JournalVerifyCommand();
 Command RunRecoverCommand();
 Command PlanCommand();
+Command PreflightCommand();
+Command CompletionCommand();
 
 // In the order in which help shows them.
 inline std::vector<Command> AllCommands() {
-  return {StatusCommand(),      RoundListCommand(),   RoundDescribeCommand(), WorkerListCommand(),
-          WorkerDrainCommand(), WorkerEvictCommand(), WorkerAdmitCommand(),   CheckpointSaveCommand(),
-          RunRecoverCommand(),  PlanCommand()};
+  return {StatusCommand(),
+          RoundListCommand(),
+          RoundDescribeCommand(),
+          WorkerListCommand(),
+          WorkerDescribeCommand(),
+          WorkerDrainCommand(),
+          WorkerEvictCommand(),
+          WorkerAdmitCommand(),
+          CheckpointListCommand(),
+          CheckpointSaveCommand(),
+          CheckpointVerifyCommand(),
+          ConfigCheckCommand(),
+          JournalVerifyCommand(),
+          RunRecoverCommand(),
+          PlanCommand(),
+          PreflightCommand(),
+          CompletionCommand()};
 }
 
 }  // namespace diloco

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <string_view>
 
 #include "absl/strings/ascii.h"
@@ -62,6 +63,36 @@ std::string UtilizationText(const v1::WorkerProgress& progress) {
 std::string StateText(v1::RunState state) { return EnumText(v1::RunState_Name(state), "RUN_STATE_", state); }
 std::string StateText(v1::RoundState state) { return EnumText(v1::RoundState_Name(state), "ROUND_STATE_", state); }
 std::string StateText(v1::WorkerState state) { return EnumText(v1::WorkerState_Name(state), "WORKER_STATE_", state); }
+std::string StateText(v1::WorkerRoundState state) {
+  return EnumText(v1::WorkerRoundState_Name(state), "WORKER_ROUND_STATE_", state);
+}
+
+Cell StateCell(v1::RunState state, std::string rest) {
+  Tone tone = Tone::kCaution;
+  if (state == v1::RUN_STATE_TRAINING || state == v1::RUN_STATE_ENDED) tone = Tone::kGood;
+  if (state == v1::RUN_STATE_HOLDING) tone = Tone::kBad;
+  return {tone, StateText(state), std::move(rest)};
+}
+
+Cell StateCell(v1::RoundState state, std::string rest) {
+  return {state == v1::ROUND_STATE_COMMITTED ? Tone::kGood : Tone::kPlain, StateText(state), std::move(rest)};
+}
+
+Cell StateCell(v1::WorkerState state, std::string rest) {
+  Tone tone = Tone::kCaution;
+  if (state == v1::WORKER_STATE_ALIVE) tone = Tone::kGood;
+  if (state == v1::WORKER_STATE_LOST || state == v1::WORKER_STATE_EVICTED) tone = Tone::kBad;
+  if (state == v1::WORKER_STATE_LEFT) tone = Tone::kPlain;
+  return {tone, StateText(state), std::move(rest)};
+}
+
+Cell StateCell(v1::WorkerRoundState state) {
+  Tone tone = Tone::kPlain;
+  if (state == v1::WORKER_ROUND_STATE_PRESENT) tone = Tone::kGood;
+  if (state == v1::WORKER_ROUND_STATE_ABSTAINED) tone = Tone::kCaution;
+  return {tone, StateText(state)};
+}
+
 std::string SettlementText(v1::Settlement settlement) {
   return EnumText(v1::Settlement_Name(settlement), "SETTLEMENT_", settlement);
 }

@@ -6,6 +6,7 @@
 
 #include "google/protobuf/duration.pb.h"
 
+#include "coordinator/ctl/table.h"
 #include "diloco/v1/admin.pb.h"
 #include "diloco/v1/types.pb.h"
 #include "diloco/v1/worker.pb.h"
@@ -30,6 +31,14 @@ std::string UtilizationText(const v1::WorkerProgress& progress);
 std::string StateText(v1::RunState state);
 std::string StateText(v1::RoundState state);
 std::string StateText(v1::WorkerState state);
+std::string StateText(v1::WorkerRoundState state);
+
+// The same with its tone; `rest` follows it.
+Cell StateCell(v1::RunState state, std::string rest = "");
+Cell StateCell(v1::RoundState state, std::string rest = "");
+Cell StateCell(v1::WorkerState state, std::string rest = "");
+Cell StateCell(v1::WorkerRoundState state);
+
 std::string SettlementText(v1::Settlement settlement);
 
 }  // namespace diloco

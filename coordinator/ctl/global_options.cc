@@ -1,8 +1,11 @@
 #include "coordinator/ctl/global_options.h"
 
+#include <memory>
+
 #include "common/base/name.h"
 #include "common/base/status_macros.h"
 #include "common/net/host_port.h"
+#include "common/rpc/channel.h"
 #include "coordinator/ctl/flags.h"
 #include <CLI/CLI.hpp>
 
@@ -13,8 +16,8 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
       ->envname("DILOCO_COORDINATOR")
       ->capture_default_str();
   app.add_option("--run", options.run, "Id of the run; default: whatever run the coordinator has");
-  app.add_option("-o,--output", options.output, "table or json")
-      ->check(CLI::IsMember({"table", "json"}))
+  app.add_option("-o,--output", options.output, "table, wide (more columns) or json")
+      ->check(CLI::IsMember({"table", "wide", "json"}))
       ->capture_default_str();
   app.add_option("--timeout", options.timeout, "Of one call; with --watch also of losing the coordinator")
       ->capture_default_str();
@@ -25,8 +28,15 @@ absl::StatusOr<ExitCode> RunRemotely(const RemoteAction& action, const GlobalOpt
                           ParseHostPort("--coordinator", options.coordinator, PortZero::kRefuse));
   if (!options.run.empty()) DILOCO_RETURN_IF_ERROR(ValidateName("--run", options.run));
   DILOCO_ASSIGN_OR_RETURN(const absl::Duration timeout, ParseWait("--timeout", options.timeout));
-  const AdminClient client(address.ToString(), options.run, timeout);
-  return action({.client = client, .format = options.format(), .timeout = timeout, .io = io});
+  const std::shared_ptr<grpc::Channel> channel = MakeChannel(address.ToString());
+  const AdminClient client(channel, address.ToString(), options.run, timeout);
+  return action({.client = client,
+                 .channel = channel,
+                 .address = address,
+                 .run_id = options.run,
+                 .format = options.format(),
+                 .timeout = timeout,
+                 .io = io});
 }
 
 }  // namespace diloco

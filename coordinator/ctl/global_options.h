@@ -16,7 +16,10 @@ struct GlobalOptions {
   std::string output = "table";
   std::string timeout = "10s";
 
-  OutputFormat format() const { return output == "json" ? OutputFormat::kJson : OutputFormat::kTable; }
+  OutputFormat format() const {
+    if (output == "json") return OutputFormat::kJson;
+    return output == "wide" ? OutputFormat::kWide : OutputFormat::kTable;
+  }
 };
 
 void AddGlobalOptions(CLI::App& app, GlobalOptions& options);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -30,6 +31,12 @@ TerminalSize StdoutTerminal() {
   return {.columns = size.ws_col, .rows = size.ws_row};
 }
 
+// https://no-color.org: set to anything but nothing.
+bool NoColor() {
+  const char* const value = std::getenv("NO_COLOR");
+  return value != nullptr && *value != '\0';
+}
+
 std::optional<std::string> Ask(std::string_view question) {
   if (::isatty(STDIN_FILENO) == 0) return std::nullopt;
   Print(stderr, question);
@@ -49,6 +56,7 @@ int Main(int argc, char** argv) {
       {.out = [](std::string_view text) { Print(stdout, text); },
        .err = [](std::string_view text) { Print(stderr, text); },
        .terminal = &StdoutTerminal,
+       .no_color = NoColor(),
        .ask = &Ask,
        .clock = &clock,
        .pause = [](absl::Duration time) { ::poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(time))); }});

@@ -40,15 +40,15 @@ std::string PaperPlanText() {
   for (const PaperRow& row : PaperRows()) {
     for (size_t m = 0; m < kPaperModels.size(); ++m) {
       const auto ours = PrintedGbps(kPaperModels[m], row.setting);
-      std::vector<std::string> line = {std::string(row.method), std::string(kPaperModels[m].name)};
+      std::vector<Cell> line = {std::string(row.method), std::string(kPaperModels[m].name)};
       for (size_t t = 0; t < ours.size(); ++t) {
-        line.push_back(absl::StrFormat("%.1f / %.1f", row.published[m][t], ours[t]));
+        line.emplace_back(absl::StrFormat("%.1f / %.1f", row.published[m][t], ours[t]));
         exact += row.published[m][t] == ours[t] ? 1 : 0;
         ++cells;
       }
       line.push_back(
           absl::StrFormat("%.2f", SteadyBoundGbps(kPaperModels[m], row.setting.inner_steps, row.setting.bits)));
-      table.AddRow(std::move(line));
+      table.AddRow(line);
     }
   }
   return absl::StrFormat(

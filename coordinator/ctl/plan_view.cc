@@ -50,7 +50,7 @@ std::string SettingText(const PlanView& view) {
 }
 
 // What tells a row from others of the same method.
-std::vector<std::string> Name(const MethodPlan& plan) {
+std::vector<Cell> Name(const MethodPlan& plan) {
   return {plan.method, absl::StrFormat("%d", plan.inner_steps), absl::StrFormat("%d", plan.overlap)};
 }
 
@@ -68,9 +68,9 @@ std::string OutcomeTable(const PlanView& view) {
                {"EGRESS/DAY", Align::kRight},
                {"TIGHTEST"}});
   for (const MethodPlan& plan : view.methods) {
-    std::vector<std::string> cells = Name(plan);
+    std::vector<Cell> cells = Name(plan);
     const double downloaded = plan.download_bytes * plan.rounds_per_day;
-    const std::vector<std::string> rest = {
+    const std::vector<Cell> rest = {
         absl::StrFormat("%d", plan.run.fragments.size()),
         absl::StrFormat("%s/%s", plan.uplink->name, plan.downlink->name),
         absl::StrFormat("%.1f", 100 * plan.outcome.utilization),
@@ -81,7 +81,7 @@ std::string OutcomeTable(const PlanView& view) {
         BytesText(Workers(view.network) * downloaded),
         std::string(plan.bound.bottleneck)};
     cells.insert(cells.end(), rest.begin(), rest.end());
-    table.AddRow(std::move(cells));
+    table.AddRow(cells);
   }
   return table.ToString();
 }
@@ -92,10 +92,10 @@ std::string LinkTable(const PlanView& view) {
   for (const double target : kPlanTargets) columns.push_back({TargetText(target), Align::kRight});
   Table table(columns);
   for (const MethodPlan& plan : view.methods) {
-    std::vector<std::string> cells = Name(plan);
-    cells.push_back(GbpsText(plan.steady_link));
-    for (const std::optional<double>& needed : plan.needed_link) cells.push_back(needed ? GbpsText(*needed) : "");
-    table.AddRow(std::move(cells));
+    std::vector<Cell> cells = Name(plan);
+    cells.emplace_back(GbpsText(plan.steady_link));
+    for (const std::optional<double>& needed : plan.needed_link) cells.emplace_back(needed ? GbpsText(*needed) : "");
+    table.AddRow(cells);
   }
   return table.ToString();
 }

@@ -1,10 +1,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "common/base/status_macros.h"
 #include "coordinator/ctl/commands.h"
-#include "coordinator/ctl/show.h"
 #include "coordinator/ctl/views.h"
+#include "coordinator/ctl/watch.h"
 #include <CLI/CLI.hpp>
 
 namespace diloco {
@@ -12,16 +11,20 @@ namespace {
 
 constexpr uint32_t kMaxLimit = 1000;  // As admin.proto says.
 
-absl::StatusOr<ExitCode> Run(const CommandContext& context, uint32_t limit) {
-  DILOCO_ASSIGN_OR_RETURN(const v1::ListRoundsResponse rounds, context.client.ListRounds(limit));
-  Show(context, rounds, RoundListText(rounds));
-  return ExitCode::kOk;
+struct Flags {
+  uint32_t limit = 20;
+  WatchFlags watch;
+};
+
+absl::StatusOr<ExitCode> Run(const CommandContext& context, const Flags& flags) {
+  return ShowOrWatch(context, flags.watch, [&] { return context.client.ListRounds(flags.limit); }, &RoundListText);
 }
 
 Action Declare(CLI::App& app) {
-  auto limit = std::make_shared<uint32_t>(20);
-  app.add_option("--limit", *limit, "At most this many")->check(CLI::Range(1U, kMaxLimit))->capture_default_str();
-  return [limit](const CommandContext& context) { return Run(context, *limit); };
+  auto flags = std::make_shared<Flags>();
+  app.add_option("--limit", flags->limit, "At most this many")->check(CLI::Range(1U, kMaxLimit))->capture_default_str();
+  AddWatchFlags(app, flags->watch);
+  return [flags](const CommandContext& context) { return Run(context, *flags); };
 }
 
 }  // namespace
@@ -30,6 +33,7 @@ Command RoundListCommand() {
   return {.path = "round list",
           .summary = "Rounds, newest first",
           .examples = "dilococtl round list --limit 5\n"
+                      "dilococtl round list --limit 5 --watch\n"
                       "dilococtl -o json round list | jq '.rounds[].merged'",
           .declare = &Declare};
 }

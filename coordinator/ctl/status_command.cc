@@ -1,30 +1,23 @@
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "absl/strings/str_format.h"
 
 #include "common/base/status_macros.h"
 #include "coordinator/ctl/commands.h"
-#include "coordinator/ctl/flags.h"
 #include "coordinator/ctl/show.h"
 #include "coordinator/ctl/status_watch.h"
 #include "coordinator/ctl/views.h"
-#include <CLI/CLI.hpp>
+#include "coordinator/ctl/watch.h"
 
 namespace diloco {
 namespace {
 
-struct Flags {
-  bool watch = false;
-  std::string interval = "2s";
-};
-
-absl::StatusOr<ExitCode> Run(const CommandContext& context, const Flags& flags) {
-  DILOCO_ASSIGN_OR_RETURN(const absl::Duration interval, ParseWait("--interval", flags.interval));
+absl::StatusOr<ExitCode> Run(const CommandContext& context, const WatchFlags& flags) {
+  DILOCO_ASSIGN_OR_RETURN(const absl::Duration interval, IntervalOf(flags));
   if (flags.watch) return WatchStatus(context, interval);
   DILOCO_ASSIGN_OR_RETURN(const v1::GetStatusResponse status, context.client.GetStatus());
-  Show(context, status, StatusText(status));
+  Show(context, status, StatusText(status, ViewOf(context)));
   const std::optional<std::string> held = Held(status);
   if (!held.has_value()) return ExitCode::kOk;
   context.io.err(absl::StrFormat("dilococtl: the run is held: %s\n", *held));
@@ -32,9 +25,8 @@ absl::StatusOr<ExitCode> Run(const CommandContext& context, const Flags& flags) 
 }
 
 Action Declare(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
-  app.add_flag("--watch", flags->watch, "Follow the run until it has ended, then sum it up");
-  app.add_option("--interval", flags->interval, "Between two looks of --watch")->capture_default_str();
+  auto flags = std::make_shared<WatchFlags>();
+  AddWatchFlags(app, *flags);
   return [flags](const CommandContext& context) { return Run(context, *flags); };
 }
 
@@ -42,7 +34,7 @@ Action Declare(CLI::App& app) {
 
 Command StatusCommand() {
   return {.path = "status",
-          .summary = "The run at a glance",
+          .summary = "The run at a glance; with --watch until it has ended, then summed up",
           .examples = "dilococtl status\n"
                       "dilococtl status --watch --interval 10s\n"
                       "dilococtl -o json status | jq .rounds_committed",

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 #include "common/base/check.h"
@@ -13,6 +14,25 @@ namespace diloco {
 namespace {
 
 bool IsContinuation(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
+
+constexpr char kReset[] = "\x1b[0m";
+
+const char* ColorOf(Tone tone) {
+  switch (tone) {
+    case Tone::kPlain:
+      break;
+    case Tone::kGood:
+      return "\x1b[32m";
+    case Tone::kCaution:
+      return "\x1b[33m";
+    case Tone::kBad:
+      return "\x1b[31m";
+  }
+  return "";
+}
+
+// Length of the colour that `text` begins with; 0: none. There is no other escape in what is Printable.
+size_t ColorBytes(std::string_view text) { return text.front() == '\x1b' ? text.find('m') + 1 : 0; }
 
 void AppendEscaped(std::string& out, char byte) {
   absl::StrAppendFormat(&out, "\\x%02x", static_cast<unsigned>(static_cast<uint8_t>(byte)));
@@ -48,27 +68,41 @@ std::string Printable(std::string_view text) {
 }
 
 size_t DisplayWidth(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return !IsContinuation(c); }));
+  size_t width = 0;
+  while (!text.empty()) {
+    const size_t color = ColorBytes(text);
+    width += color == 0 && !IsContinuation(text.front()) ? 1 : 0;
+    text.remove_prefix(std::max<size_t>(color, 1));
+  }
+  return width;
 }
 
 std::string CutText(std::string_view text, size_t rows, size_t columns) {
   std::string out;
   size_t row = 0;
   size_t column = 0;
-  for (const char c : text) {
-    if (row == rows) break;
+  while (!text.empty() && row < rows) {
+    const char c = text.front();
+    const size_t color = ColorBytes(text);
+    const size_t bytes = std::max<size_t>(color, 1);
     if (c == '\n') {
       column = 0;
       ++row;
-    } else if (!IsContinuation(c)) {
+    } else if (color == 0 && !IsContinuation(c)) {
       ++column;
     }
-    if (column <= columns) out.push_back(c);
+    if (color > 0 || column <= columns) out += text.substr(0, bytes);
+    text.remove_prefix(bytes);
   }
   return out;
 }
 
-Table::Table(std::vector<Column> columns) {
+std::string Cell::Render(Colors colors) const {
+  const char* const color = colors == Colors::kOn && !word.empty() ? ColorOf(tone) : "";
+  return absl::StrCat(color, Printable(word), *color == '\0' ? "" : kReset, Printable(rest));
+}
+
+Table::Table(std::vector<Column> columns, Colors colors) : colors_(colors) {
   rows_.emplace_back();
   for (Column& column : columns) {
     aligns_.push_back(column.align);
@@ -76,10 +110,13 @@ Table::Table(std::vector<Column> columns) {
   }
 }
 
-void Table::AddRow(std::vector<std::string> cells) {
+void Table::AddRow(const std::vector<Cell>& cells) {
   DILOCO_CHECK(cells.size() == aligns_.size());
-  for (std::string& cell : cells) cell = cell.empty() ? "-" : Printable(cell);
-  rows_.push_back(std::move(cells));
+  std::vector<std::string>& row = rows_.emplace_back();
+  for (const Cell& cell : cells) {
+    row.push_back(cell.Render(colors_));
+    if (row.back().empty()) row.back() = "-";
+  }
 }
 
 std::string Table::ToString() const {
@@ -94,12 +131,12 @@ std::string Table::ToString() const {
   return text;
 }
 
-std::string Fields(const std::vector<std::pair<std::string, std::string>>& fields) {
+std::string Fields(const std::vector<std::pair<std::string, Cell>>& fields, Colors colors) {
   size_t width = 0;
   for (const auto& [name, value] : fields) width = std::max(width, name.size());
   std::string text;
   for (const auto& [name, value] : fields) {
-    absl::StrAppendFormat(&text, "%-*s  %s\n", static_cast<int>(width), name, Printable(value));
+    absl::StrAppendFormat(&text, "%-*s  %s\n", static_cast<int>(width), name, value.Render(colors));
   }
   return text;
 }

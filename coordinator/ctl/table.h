@@ -13,11 +13,30 @@ namespace diloco {
 // cursor, change a colour or break a line.
 std::string Printable(std::string_view text);
 
-// Columns that `text`, as Printable gives it, takes: one a code point.
+// Columns that `text`, as Printable or Cell gives it, takes: one a code point, none for colours.
 size_t DisplayWidth(std::string_view text);
 
-// The first `rows` lines, and of each the first `columns` columns.
+// The first `rows` lines, and of each the first `columns` columns. Colours take no column and are kept.
 std::string CutText(std::string_view text, size_t rows, size_t columns);
+
+// How a state is to be taken: green, yellow, red.
+enum class Tone { kPlain, kGood, kCaution, kBad };
+enum class Colors { kOff, kOn };
+
+// Text for people. A tone covers `word`, which `rest` follows.
+struct Cell {
+  Cell(std::string text) : rest(std::move(text)) {}  // NOLINT(google-explicit-constructor): most cells are plain.
+  Cell(const char* text) : rest(text) {}             // NOLINT(google-explicit-constructor)
+  Cell(Tone tone_in, std::string word_in, std::string rest_in = "")
+      : tone(tone_in), word(std::move(word_in)), rest(std::move(rest_in)) {}
+
+  // Printable, and with its colour.
+  std::string Render(Colors colors) const;
+
+  Tone tone = Tone::kPlain;
+  std::string word;
+  std::string rest;
+};
 
 enum class Align { kLeft, kRight };
 
@@ -27,20 +46,21 @@ class Table {
     std::string header;
     Align align = Align::kLeft;
   };
-  explicit Table(std::vector<Column> columns);
+  explicit Table(std::vector<Column> columns, Colors colors = Colors::kOff);
 
   // One cell a column, made Printable. An empty cell is shown as "-".
-  void AddRow(std::vector<std::string> cells);
+  void AddRow(const std::vector<Cell>& cells);
 
   // Header and rows, two spaces between columns, none at the ends of lines. Ends with a newline.
   std::string ToString() const;
 
  private:
+  const Colors colors_;
   std::vector<Align> aligns_;
-  std::vector<std::vector<std::string>> rows_;  // The header first.
+  std::vector<std::vector<std::string>> rows_;  // Rendered; the header first.
 };
 
 // `name  value` lines, the names padded to one width.
-std::string Fields(const std::vector<std::pair<std::string, std::string>>& fields);
+std::string Fields(const std::vector<std::pair<std::string, Cell>>& fields, Colors colors = Colors::kOff);
 
 }  // namespace diloco

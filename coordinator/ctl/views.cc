@@ -15,8 +15,6 @@ namespace {
 
 std::string Count(uint64_t value) { return absl::StrFormat("%d", value); }
 
-std::string RoundState(const v1::RoundSummary& round) { return StateText(round.state()); }
-
 }  // namespace
 
 std::string EvaluationText(const v1::Evaluation& evaluation) {
@@ -30,10 +28,10 @@ std::optional<std::string> Held(const v1::GetStatusResponse& status) {
                          status.quorum());
 }
 
-std::string StatusText(const v1::GetStatusResponse& status) {
-  std::vector<std::pair<std::string, std::string>> fields = {
+std::string StatusText(const v1::GetStatusResponse& status, const ViewOptions& options) {
+  const std::vector<std::pair<std::string, Cell>> fields = {
       {"run", status.run_id()},
-      {"state", absl::StrFormat("%s: %s", StateText(status.state()), status.reason())},
+      {"state", StateCell(status.state(), ": " + status.reason())},
       {"method", status.method()},
       {"rounds", absl::StrFormat("%d of %d committed", status.rounds_committed(), status.rounds_total())},
       {"workers",
@@ -49,10 +47,10 @@ std::string StatusText(const v1::GetStatusResponse& status) {
       {"checkpoint", status.checkpoint_path().empty() ? "-" : status.checkpoint_path()},
       {"coordinator",
        absl::StrFormat("%s, up %s", status.software_version(), HumanDuration(ToSeconds(status.uptime())))}};
-  return Fields(fields);
+  return Fields(fields, options.colors);
 }
 
-std::string RoundListText(const v1::ListRoundsResponse& rounds) {
+std::string RoundListText(const v1::ListRoundsResponse& rounds, const ViewOptions& options) {
   Table table({{"ROUND", Align::kRight},
                {"STATE"},
                {"FRAGMENTS", Align::kRight},
@@ -62,9 +60,10 @@ std::string RoundListText(const v1::ListRoundsResponse& rounds) {
                {"MERGED", Align::kRight},
                {"LATE", Align::kRight},
                {"DROPPED", Align::kRight},
-               {"REASON"}});
+               {"REASON"}},
+              options.colors);
   for (const v1::RoundSummary& round : rounds.rounds()) {
-    table.AddRow({absl::StrFormat("%d", round.round()), RoundState(round),
+    table.AddRow({absl::StrFormat("%d", round.round()), StateCell(round.state()),
                   absl::StrFormat("%d/%d", round.fragments_committed(), round.fragments_total()),
                   Count(round.workers_present()), Count(round.quorum()), HumanDuration(ToSeconds(round.elapsed())),
                   Count(round.merged()), Count(round.merged_late()), Count(round.dropped()), round.reason()});
@@ -72,15 +71,16 @@ std::string RoundListText(const v1::ListRoundsResponse& rounds) {
   return table.ToString();
 }
 
-std::string RoundText(const v1::DescribeRoundResponse& response) {
+std::string RoundText(const v1::DescribeRoundResponse& response, const ViewOptions& options) {
   const v1::RoundSummary& round = response.summary();
   std::string text =
       Fields({{"round", absl::StrFormat("%d", round.round())},
-              {"state", absl::StrFormat("%s: %s", RoundState(round), round.reason())},
+              {"state", StateCell(round.state(), ": " + round.reason())},
               {"elapsed", HumanDuration(ToSeconds(round.elapsed()))},
               {"workers", absl::StrFormat("%d present, quorum %d", round.workers_present(), round.quorum())},
               {"contributions", absl::StrFormat("%d merged (%d of them late), %d dropped", round.merged(),
-                                                round.merged_late(), round.dropped())}});
+                                                round.merged_late(), round.dropped())}},
+             options.colors);
   Table fragments({{"FRAGMENT", Align::kRight},
                    {"STATE"},
                    {"PRESENT"},
@@ -89,13 +89,14 @@ std::string RoundText(const v1::DescribeRoundResponse& response) {
                    {"AVERAGE NORM", Align::kRight},
                    {"CONSENSUS VERSION", Align::kRight},
                    {"CONSENSUS DIGEST"},
-                   {"REASON"}});
+                   {"REASON"}},
+                  options.colors);
   Table settled(
       {{"FRAGMENT", Align::kRight}, {"WORKER"}, {"ROUND", Align::kRight}, {"WEIGHT", Align::kRight}, {"SETTLEMENT"}});
   bool any_settled = false;
   for (const v1::FragmentRound& fragment : response.fragments()) {
     const bool has_digest = !fragment.consensus_digest().value().empty();
-    fragments.AddRow({Count(fragment.fragment()), StateText(fragment.state()), absl::StrJoin(fragment.present(), " "),
+    fragments.AddRow({Count(fragment.fragment()), StateCell(fragment.state()), absl::StrJoin(fragment.present(), " "),
                       absl::StrJoin(fragment.awaited(), " "), absl::StrJoin(fragment.abstained(), " "),
                       absl::StrFormat("%.4g", fragment.average_norm()),
                       has_digest ? absl::StrFormat("%d", fragment.consensus_version()) : "",
@@ -112,31 +113,11 @@ std::string RoundText(const v1::DescribeRoundResponse& response) {
   return text;
 }
 
-std::string WorkerListText(const v1::ListWorkersResponse& workers) {
-  Table table({{"WORKER"},
-               {"STATE"},
-               {"HEARD", Align::kRight},
-               {"PARTICIPATING"},
-               {"EVALUATOR"},
-               {"STEP", Align::kRight},
-               {"ROUND", Align::kRight},
-               {"STALENESS (ROUNDS)", Align::kRight},
-               {"LOSS (NATS)", Align::kRight},
-               {"TOKENS/S", Align::kRight},
-               {"UTILIZATION (%)", Align::kRight},
-               {"BLOCKED (S)", Align::kRight},
-               {"VERSION"}});
-  for (const v1::WorkerSummary& worker : workers.workers()) {
-    const v1::WorkerProgress& progress = worker.progress();
-    const bool reported = worker.has_progress();
-    const auto number = [&](int64_t value) { return reported ? absl::StrFormat("%d", value) : ""; };
-    table.AddRow({worker.worker_id(), StateText(worker.state()),
-                  absl::StrFormat("%s ago", HumanDuration(ToSeconds(worker.last_heard()))),
-                  worker.participating() ? "yes" : "no", worker.evaluator() ? "yes" : "no", number(progress.step()),
-                  number(progress.round()), number(progress.staleness()), reported ? LossText(progress.loss()) : "",
-                  reported ? absl::StrFormat("%.0f", progress.tokens_per_second()) : "",
-                  reported ? UtilizationText(progress) : "",
-                  reported ? absl::StrFormat("%.1f", progress.blocked_seconds()) : "", worker.software_version()});
+std::string CheckpointListText(const v1::ListCheckpointsResponse& checkpoints) {
+  Table table({{"VERSION", Align::kRight}, {"SIZE", Align::kRight}, {"AGE", Align::kRight}, {"PATH"}});
+  for (const v1::CheckpointSummary& checkpoint : checkpoints.checkpoints()) {
+    table.AddRow({absl::StrFormat("%d", checkpoint.version()), HumanBytes(checkpoint.size_bytes()),
+                  HumanDuration(ToSeconds(checkpoint.age())), checkpoint.path()});
   }
   return table.ToString();
 }

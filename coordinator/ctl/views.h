@@ -4,18 +4,19 @@
 #include <optional>
 #include <string>
 
+#include "coordinator/ctl/view_options.h"
 #include "diloco/v1/admin.pb.h"
 
 namespace diloco {
 
-std::string StatusText(const v1::GetStatusResponse& status);
+std::string StatusText(const v1::GetStatusResponse& status, const ViewOptions& options = {});
 
 // Why the run cannot go on without somebody's doing; nothing when it can.
 std::optional<std::string> Held(const v1::GetStatusResponse& status);
 
-std::string RoundListText(const v1::ListRoundsResponse& rounds);
-std::string RoundText(const v1::DescribeRoundResponse& round);
-std::string WorkerListText(const v1::ListWorkersResponse& workers);
+std::string RoundListText(const v1::ListRoundsResponse& rounds, const ViewOptions& options = {});
+std::string RoundText(const v1::DescribeRoundResponse& round, const ViewOptions& options = {});
+std::string CheckpointListText(const v1::ListCheckpointsResponse& checkpoints);
 std::string CheckpointText(const v1::SaveCheckpointResponse& checkpoint);
 std::string DrainText(const v1::DrainWorkerResponse& drained);
 std::string EvictText(const v1::EvictWorkerResponse& evicted);

@@ -55,7 +55,7 @@ bool HasEnded(const v1::GetStatusResponse& status, const v1::ListWorkersResponse
 }
 
 std::string WatchTable(const v1::GetStatusResponse& status, const v1::ListWorkersResponse& workers,
-                       std::optional<absl::Duration> eta) {
+                       std::optional<absl::Duration> eta, Colors colors) {
   Table table({{"WORKER"},
                {"STATE"},
                {"STEP", Align::kRight},
@@ -64,14 +64,15 @@ std::string WatchTable(const v1::GetStatusResponse& status, const v1::ListWorker
                {"UTILIZATION (%)", Align::kRight},
                {"BLOCKED (S)", Align::kRight},
                {"ROUND", Align::kRight},
-               {"STALENESS (ROUNDS)", Align::kRight}});
+               {"STALENESS (ROUNDS)", Align::kRight}},
+              colors);
   for (const v1::WorkerSummary& worker : workers.workers()) {
     const v1::WorkerProgress& progress = worker.progress();
     if (!worker.has_progress()) {
-      table.AddRow({worker.worker_id(), StateText(worker.state()), "", "", "", "", "", "", ""});
+      table.AddRow({worker.worker_id(), StateCell(worker.state()), "", "", "", "", "", "", ""});
       continue;
     }
-    table.AddRow({worker.worker_id(), StateText(worker.state()), absl::StrFormat("%d", progress.step()),
+    table.AddRow({worker.worker_id(), StateCell(worker.state()), absl::StrFormat("%d", progress.step()),
                   LossText(progress.loss()), absl::StrFormat("%.0f", progress.tokens_per_second()),
                   UtilizationText(progress), absl::StrFormat("%.1f", progress.blocked_seconds()),
                   absl::StrFormat("%d", progress.round()), absl::StrFormat("%d", progress.staleness())});

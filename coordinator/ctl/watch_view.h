@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 
 #include "common/base/clock.h"
+#include "coordinator/ctl/table.h"
 #include "diloco/v1/admin.pb.h"
 
 namespace diloco {
@@ -35,7 +36,7 @@ bool HasEnded(const v1::GetStatusResponse& status, const v1::ListWorkersResponse
 
 // For a terminal, which shows it in the place of the one before.
 std::string WatchTable(const v1::GetStatusResponse& status, const v1::ListWorkersResponse& workers,
-                       std::optional<absl::Duration> eta);
+                       std::optional<absl::Duration> eta, Colors colors = Colors::kOff);
 
 // For a log: a line for the run and one a worker.
 std::string WatchLines(const v1::GetStatusResponse& status, const v1::ListWorkersResponse& workers,

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 
 #include "coordinator/plan/paper_tables.h"
+#include "coordinator/plan/transformer_model.h"
 
 namespace diloco {
 namespace {
@@ -15,14 +16,13 @@ constexpr int64_t kVocabulary = 32'000;
 constexpr int64_t kHeadWidth = 64;
 
 constexpr PlanModel Transformer(int layers, int64_t width, double step_seconds) {
-  const int64_t feed_forward = 4 * width;
-  // Two norms, four square matrices, norms of queries and keys, two matrices of the feed-forward block.
-  const int64_t layer = 2 * width + 4 * width * width + 2 * kHeadWidth + 2 * width * feed_forward;
-  return {.layers = layers,
-          .layer_parameters = layer,
-          .embedding_parameters = kVocabulary * width,
-          .head_parameters = width + kVocabulary * width,
-          .step_seconds = step_seconds};
+  PlanModel model = TransformerModel({.layers = layers,
+                                      .width = width,
+                                      .head_width = kHeadWidth,
+                                      .feed_forward = 4 * width,
+                                      .vocabulary = kVocabulary});
+  model.step_seconds = step_seconds;
+  return model;
 }
 
 constexpr PlanModel Paper(const PaperModel& model) {

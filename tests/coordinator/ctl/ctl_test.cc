@@ -10,6 +10,7 @@
 #include <string>
 
 #include "coordinator/ctl/views.h"
+#include "coordinator/ctl/worker_views.h"
 #include "tests/coordinator/ctl/fake_admin.h"
 #include <nlohmann/json.hpp>
 
@@ -17,6 +18,7 @@ namespace diloco {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST_F(CtlTest, EachCommandPrintsItsTable) {
@@ -36,6 +38,15 @@ TEST_F(CtlTest, EachCommandPrintsItsTable) {
   admin_.workers.add_workers()->set_worker_id("east");
   EXPECT_EQ(Run({"worker", "list"}), 0);
   EXPECT_EQ(out_, WorkerListText(admin_.workers));
+  EXPECT_EQ(Run({"worker", "list", "-o", "wide"}), 0);
+  EXPECT_EQ(out_, WorkerListText(admin_.workers, {.wide = true}));
+  admin_.worker.mutable_summary()->set_worker_id("east");
+  EXPECT_EQ(Run({"worker", "describe", "east"}), 0);
+  EXPECT_EQ(out_, WorkerText(admin_.worker));
+  EXPECT_THAT(admin_.orders, ::testing::ElementsAre("describe east"));
+  admin_.checkpoints.add_checkpoints()->set_path("/c");
+  EXPECT_EQ(Run({"checkpoint", "list"}), 0);
+  EXPECT_EQ(out_, CheckpointListText(admin_.checkpoints));
   admin_.saved.set_path("/c");
   EXPECT_EQ(Run({"checkpoint", "save"}), 0);
   EXPECT_EQ(out_, CheckpointText(admin_.saved));
@@ -47,7 +58,13 @@ TEST_F(CtlTest, EachCommandPrintsJson) {
   admin_.workers.add_workers()->mutable_progress()->set_loss(NAN);
   admin_.saved.set_path("/c");
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
-           {"status"}, {"round", "list"}, {"round", "describe", "0"}, {"worker", "list"}, {"checkpoint", "save"}}) {
+           {"status"},
+           {"round", "list"},
+           {"round", "describe", "0"},
+           {"worker", "list"},
+           {"worker", "describe", "east"},
+           {"checkpoint", "list"},
+           {"checkpoint", "save"}}) {
     std::vector<std::string> arguments = {"-o", "json"};
     arguments.insert(arguments.end(), command.begin(), command.end());
     EXPECT_EQ(Run(arguments), 0);
@@ -153,6 +170,8 @@ TEST_F(CtlTest, ErrorsOfTheServiceHaveTheirExitCodes) {
                                                                                          {"round", "list"},
                                                                                          {"round", "describe", "3"},
                                                                                          {"worker", "list"},
+                                                                                         {"worker", "describe", "east"},
+                                                                                         {"checkpoint", "list"},
                                                                                          {"checkpoint", "save"}}) {
       EXPECT_EQ(Run(command), exit_code) << testing::PrintToString(command);
       EXPECT_EQ(out_, "");
@@ -185,6 +204,20 @@ TEST_F(CtlTest, RecoverSaysWhatItMeansAndAsksBeforeItIsDone) {
   EXPECT_TRUE(admin_.recover_requests.back().discard_workers());
   EXPECT_EQ(Run({"run", "recover", "--discard-workers", "--from", "east"}), 2);
   EXPECT_EQ(Run({"run"}), 2);
+}
+
+TEST_F(CtlTest, ColoursGoToATerminalThatWantsThem) {
+  admin_.workers.add_workers()->set_state(v1::WORKER_STATE_LOST);
+  EXPECT_EQ(Run({"worker", "list"}), 0);
+  EXPECT_THAT(out_, Not(HasSubstr("\x1B"))) << "not into a file";
+  terminal_ = {.columns = 80, .rows = 24};
+  EXPECT_EQ(Run({"worker", "list"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\x1B[31mlost\x1B[0m"));
+  EXPECT_EQ(Run({"worker", "list", "-o", "json"}), 0);
+  EXPECT_TRUE(nlohmann::json::accept(out_)) << out_;
+  no_color_ = true;
+  EXPECT_EQ(Run({"worker", "list"}), 0);
+  EXPECT_THAT(out_, Not(HasSubstr("\x1B"))) << "NO_COLOR";
 }
 
 TEST_F(CtlTest, AHeldRunExitsWithSix) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 
 #include "coordinator/ctl/watch_view.h"
+#include "coordinator/ctl/worker_views.h"
 #include "tests/coordinator/ctl/fake_admin.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
@@ -32,6 +33,7 @@ class CtlWatchTest : public CtlTest {
     admin_.status.set_rounds_total(3);
     admin_.workers.add_workers()->set_worker_id("east");
     Worker().set_state(v1::WORKER_STATE_ALIVE);
+    no_color_ = true;
     on_pause_ = [this] { GoOn(); };
   }
 
@@ -149,6 +151,37 @@ TEST_F(CtlWatchTest, ARunThatIsNotThereEndsItAtOnce) {
   on_pause_ = [this] { admin_.error = grpc::Status(grpc::StatusCode::NOT_FOUND, "another run"); };
   EXPECT_EQ(Run({"status", "--watch"}), 4);
   EXPECT_EQ(clock_.now - MonotonicTime{}, absl::Seconds(2));
+}
+
+TEST_F(CtlWatchTest, AListIsShownUntilTheUserEndsIt) {
+  int looks = 0;
+  on_pause_ = [&] {
+    Worker().set_participating(true);
+    if (++looks == 2) admin_.error = grpc::Status(grpc::StatusCode::NOT_FOUND, "enough");  // In the place of Ctrl-C.
+  };
+  const std::string before = WorkerListText(admin_.workers);
+  EXPECT_EQ(Run({"worker", "list", "--watch"}), 4);
+  EXPECT_EQ(out_, before + "\n" + WorkerListText(admin_.workers) + "\n");
+  looks = 0;
+  admin_.error = grpc::Status::OK;
+  EXPECT_EQ(Run({"-o", "json", "worker", "list", "--watch"}), 4);
+  const std::vector<std::string> lines = absl::StrSplit(out_, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(nlohmann::json::parse(lines[0])["workers"][0]["worker_id"], "east");
+  looks = 0;
+  admin_.error = grpc::Status::OK;
+  terminal_ = {.columns = 200, .rows = 50};
+  EXPECT_EQ(Run({"worker", "list", "--watch"}), 4);
+  EXPECT_EQ(Rendered(out_), WorkerListText(admin_.workers)) << "in place";
+}
+
+TEST_F(CtlWatchTest, ARoundIsWatchedUntilItHasCommitted) {
+  admin_.round.mutable_summary()->set_state(v1::ROUND_STATE_COLLECTING);
+  on_pause_ = [this] { admin_.round.mutable_summary()->set_state(v1::ROUND_STATE_COMMITTED); };
+  EXPECT_EQ(Run({"round", "describe", "3", "--watch", "--interval", "1s"}), 0);
+  EXPECT_THAT(out_, HasSubstr("state          collecting"));
+  EXPECT_THAT(out_, HasSubstr("state          committed"));
+  EXPECT_EQ(clock_.now - MonotonicTime{}, absl::Seconds(1));
 }
 
 // The program itself, since the signal ends the process.

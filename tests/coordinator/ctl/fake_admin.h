@@ -24,6 +24,8 @@ class FakeAdmin final : public v1::AdminService::Service {
   v1::ListRoundsResponse rounds;
   v1::DescribeRoundResponse round;
   v1::ListWorkersResponse workers;
+  v1::DescribeWorkerResponse worker;
+  v1::ListCheckpointsResponse checkpoints;
   v1::SaveCheckpointResponse saved;
   v1::EvictWorkerResponse evicted;
   std::vector<v1::RecoverConsensusRequest> recover_requests;
@@ -52,6 +54,15 @@ class FakeAdmin final : public v1::AdminService::Service {
   grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest* request,
                            v1::ListWorkersResponse* response) override {
     return Answer(*request, workers, response);
+  }
+  grpc::Status DescribeWorker(grpc::ServerContext*, const v1::DescribeWorkerRequest* request,
+                              v1::DescribeWorkerResponse* response) override {
+    orders.push_back("describe " + request->worker_id());
+    return Answer(*request, worker, response);
+  }
+  grpc::Status ListCheckpoints(grpc::ServerContext*, const v1::ListCheckpointsRequest* request,
+                               v1::ListCheckpointsResponse* response) override {
+    return Answer(*request, checkpoints, response);
   }
   grpc::Status SaveCheckpoint(grpc::ServerContext*, const v1::SaveCheckpointRequest* request,
                               v1::SaveCheckpointResponse* response) override {
@@ -124,6 +135,7 @@ class CtlTest : public testing::Test {
                   {.out = [this](std::string_view text) { out_ += text; },
                    .err = [this](std::string_view text) { err_ += text; },
                    .terminal = [this] { return terminal_; },
+                   .no_color = no_color_,
                    .ask = [this](std::string_view question) -> std::optional<std::string> {
                      question_ = question;
                      return answer_;
@@ -140,6 +152,7 @@ class CtlTest : public testing::Test {
   RpcServer server_;
   ManualClock clock_;
   TerminalSize terminal_;
+  bool no_color_ = false;
   std::string question_;
   std::optional<std::string> answer_;  // nullopt: no terminal.
   std::function<void()> on_pause_;     // The world goes on while --watch pauses.

@@ -5,11 +5,13 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/str_replace.h"
 #include "google/protobuf/stubs/logging.h"
 
 #include "coordinator/ctl/json_output.h"
 #include "coordinator/ctl/views.h"
 #include "coordinator/ctl/watch_view.h"
+#include "coordinator/ctl/worker_views.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/hostile_message.h"
 
@@ -108,6 +110,35 @@ TEST_F(HostileViewsTest, Workers) {
     ExpectText(WatchLines(Status(), hostile, absl::ZeroDuration()));
     ExpectText(SummaryText(Status(), hostile));
     HasEnded(Status(), hostile);
+    ExpectJson(hostile);
+  });
+}
+
+TEST_F(HostileViewsTest, Worker) {
+  v1::DescribeWorkerResponse worker;
+  worker.mutable_summary()->mutable_progress()->set_wall_seconds(3);
+  worker.add_rounds()->set_total_bytes(7);
+  ForEach<v1::DescribeWorkerResponse>(worker, [](const v1::DescribeWorkerResponse& hostile) {
+    ExpectText(WorkerText(hostile));
+    ExpectJson(hostile);
+  });
+}
+
+TEST_F(HostileViewsTest, NothingButOurColoursReachesATerminal) {
+  ForEach<v1::ListWorkersResponse>(Workers(), [](const v1::ListWorkersResponse& hostile) {
+    std::string text = WorkerListText(hostile, {.wide = true, .colors = Colors::kOn});
+    for (const char* color : {"\x1B[31m", "\x1B[32m", "\x1B[33m", "\x1B[0m"}) {
+      text = absl::StrReplaceAll(text, {{color, ""}});
+    }
+    ExpectText(text);
+  });
+}
+
+TEST_F(HostileViewsTest, Checkpoints) {
+  v1::ListCheckpointsResponse checkpoints;
+  checkpoints.add_checkpoints()->set_version(3);
+  ForEach<v1::ListCheckpointsResponse>(checkpoints, [](const v1::ListCheckpointsResponse& hostile) {
+    ExpectText(CheckpointListText(hostile));
     ExpectJson(hostile);
   });
 }

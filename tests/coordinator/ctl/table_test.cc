@@ -25,6 +25,21 @@ TEST(TableTest, FieldsAreAlignedAndPrintable) {
   EXPECT_EQ(Fields({{"run", "demo"}, {"checkpoint", "/a\nb"}}), "run         demo\ncheckpoint  /a\\x0ab\n");
 }
 
+TEST(TableTest, ColoursTakeNoWidth) {
+  Table table({{"NAME"}, {"STATE"}, {"NOTE"}}, Colors::kOn);
+  table.AddRow({"east", Cell(Tone::kGood, "alive"), "x"});
+  table.AddRow({"west", Cell(Tone::kBad, "lost", ": \x1B[2J"), "y"});
+  table.AddRow({"", Cell(Tone::kPlain, "left"), Cell(Tone::kCaution, "")});
+  EXPECT_EQ(table.ToString(),
+            "NAME  STATE           NOTE\n"
+            "east  \x1B[32malive\x1B[0m           x\n"
+            "west  \x1B[31mlost\x1B[0m: \\x1b[2J  y\n"
+            "-     left            -\n");
+  EXPECT_EQ(Fields({{"state", Cell(Tone::kCaution, "draining", ", soon")}}, Colors::kOn),
+            "state  \x1B[33mdraining\x1B[0m, soon\n");
+  EXPECT_EQ(Fields({{"state", Cell(Tone::kCaution, "draining", ", soon")}}), "state  draining, soon\n");
+}
+
 TEST(PrintableTest, NothingReachesTheTerminalButText) {
   EXPECT_EQ(Printable("plain <b>&\"\\"), "plain <b>&\"\\");
   EXPECT_EQ(Printable("\x1B[2J\x07\r\n\t\x7F"), "\\x1b[2J\\x07\\x0d\\x0a\\x09\\x7f");
@@ -40,6 +55,7 @@ TEST(PrintableTest, NothingReachesTheTerminalButText) {
 TEST(CutTextTest, KeepsLinesWithinTheTerminal) {
   EXPECT_EQ(CutText("abcdef\nab\n\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\n", 9, 3), "abc\nab\n\xC3\xA9\xC3\xA9\xC3\xA9\n");
   EXPECT_EQ(CutText("a\nb\nc\n", 2, 9), "a\nb\n");
+  EXPECT_EQ(CutText("ab\x1B[32mcdef\x1B[0m gh\n", 2, 3), "ab\x1B[32mc\x1B[0m\n") << "what is begun is ended";
 }
 
 }  // namespace

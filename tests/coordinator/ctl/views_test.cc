@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <string>
 
 namespace diloco {
@@ -172,34 +171,16 @@ TEST(RoundViewTest, ShowsWhyAndWhatWasSettled) {
             "       1  west        8       0  dropped refused\n");
 }
 
-TEST(WorkerListViewTest, ShowsWorkersWithAndWithoutReports) {
-  v1::ListWorkersResponse workers;
-  v1::WorkerSummary* east = workers.add_workers();
-  east->set_worker_id("east");
-  east->set_state(v1::WORKER_STATE_ALIVE);
-  east->mutable_last_heard()->set_nanos(800'000'000);
-  east->set_participating(true);
-  east->set_evaluator(true);
-  east->set_software_version("0.1.0");
-  v1::WorkerProgress* progress = east->mutable_progress();
-  progress->set_step(361);
-  progress->set_round(12);
-  progress->set_staleness(1);
-  progress->set_loss(NAN);
-  progress->set_tokens_per_second(5119.6);
-  progress->set_wall_seconds(100);
-  progress->set_blocked_seconds(0.94);
-  v1::WorkerSummary* west = workers.add_workers();
-  west->set_worker_id("west");
-  west->set_state(v1::WORKER_STATE_LOST);
-  west->mutable_last_heard()->set_seconds(75);
-  EXPECT_EQ(WorkerListText(workers),
-            "WORKER  STATE      HEARD  PARTICIPATING  EVALUATOR  STEP  ROUND  STALENESS (ROUNDS)  LOSS (NATS)  "
-            "TOKENS/S  UTILIZATION (%)  BLOCKED (S)  VERSION\n"
-            "east    alive   0.8s ago  yes            yes         361     12                   1            -  "
-            "    5120             99.1          0.9  0.1.0\n"
-            "west    lost   1m15s ago  no             no            -      -                   -            -  "
-            "       -                -            -  -\n");
+TEST(CheckpointViewTest, ListsThem) {
+  v1::ListCheckpointsResponse checkpoints;
+  v1::CheckpointSummary* checkpoint = checkpoints.add_checkpoints();
+  checkpoint->set_path("/data/checkpoints/round-00000012");
+  checkpoint->set_version(12);
+  checkpoint->set_size_bytes(3'338'240);
+  checkpoint->mutable_age()->set_seconds(61);
+  EXPECT_EQ(CheckpointListText(checkpoints),
+            "VERSION    SIZE    AGE  PATH\n"
+            "     12  3.3 MB  1m01s  /data/checkpoints/round-00000012\n");
 }
 
 TEST(CheckpointViewTest, ShowsWhereItIs) {
