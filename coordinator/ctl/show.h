@@ -4,7 +4,7 @@
 #include <string>
 
 #include "coordinator/ctl/command.h"
-#include "coordinator/ctl/json_output.h"
+#include "common/json/message_json.h"
 #include "coordinator/ctl/view_options.h"
 
 namespace diloco {

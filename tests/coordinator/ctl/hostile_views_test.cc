@@ -8,7 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "google/protobuf/stubs/logging.h"
 
-#include "coordinator/ctl/json_output.h"
+#include "common/json/message_json.h"
 #include "coordinator/ctl/views.h"
 #include "coordinator/ctl/watch_view.h"
 #include "coordinator/ctl/worker_views.h"

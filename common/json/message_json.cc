@@ -1,6 +1,8 @@
-#include "coordinator/ctl/json_output.h"
+#include "common/json/message_json.h"
 
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "google/protobuf/descriptor.h"
@@ -9,6 +11,7 @@
 #include "google/protobuf/util/time_util.h"
 
 #include "common/base/check.h"
+#include "common/base/utf8.h"
 #include <nlohmann/json.hpp>
 
 namespace diloco {
@@ -52,22 +55,49 @@ bool IsValid(const google::protobuf::Duration& duration) {
          (seconds <= 0 || nanos >= 0);
 }
 
-void ClearInvalidDurations(Message* message) {
+// Each byte that breaks UTF-8 becomes the replacement character.
+std::string ReplaceInvalidUtf8(std::string_view text) {
+  std::string valid;
+  while (true) {
+    const size_t good = ValidUtf8Prefix(text);
+    valid += text.substr(0, good);
+    if (good == text.size()) return valid;
+    valid += "\uFFFD";
+    text.remove_prefix(good + 1);
+  }
+}
+
+void MendString(const FieldDescriptor& field, Message* message) {
+  const google::protobuf::Reflection& reflection = *message->GetReflection();
+  if (!field.is_repeated()) {
+    const std::string text = reflection.GetString(*message, &field);
+    if (!IsValidUtf8(text)) reflection.SetString(message, &field, ReplaceInvalidUtf8(text));
+    return;
+  }
+  for (int i = 0; i < reflection.FieldSize(*message, &field); ++i) {
+    const std::string text = reflection.GetRepeatedString(*message, &field, i);
+    if (!IsValidUtf8(text)) reflection.SetRepeatedString(message, &field, i, ReplaceInvalidUtf8(text));
+  }
+}
+
+// Takes out what protobuf's JSON cannot have.
+void Mend(Message* message) {
   const google::protobuf::Reflection& reflection = *message->GetReflection();
   std::vector<const FieldDescriptor*> fields;
   reflection.ListFields(*message, &fields);
   for (const FieldDescriptor* field : fields) {
+    if (field->type() == FieldDescriptor::TYPE_STRING) MendString(*field, message);
     if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
     if (field->is_repeated()) {
       for (int i = 0; i < reflection.FieldSize(*message, field); ++i) {
-        ClearInvalidDurations(reflection.MutableRepeatedMessage(message, field, i));
+        Mend(reflection.MutableRepeatedMessage(message, field, i));
       }
       continue;
     }
     Message* inner = reflection.MutableMessage(message, field);
     const auto* duration = dynamic_cast<const google::protobuf::Duration*>(inner);
     if (duration == nullptr) {
-      ClearInvalidDurations(inner);
+      Mend(inner);
     } else if (!IsValid(*duration)) {
       reflection.ClearField(message, field);
     }
@@ -82,7 +112,7 @@ std::string ToJson(const Message& message, JsonStyle style) {
   options.always_print_primitive_fields = true;
   const std::unique_ptr<Message> copy(message.New());
   copy->CopyFrom(message);
-  ClearInvalidDurations(copy.get());
+  Mend(copy.get());
   std::string text;
   DILOCO_CHECK(google::protobuf::util::MessageToJsonString(*copy, &text, options).ok());
   Json json = Json::parse(text);

@@ -1,4 +1,4 @@
-#include "coordinator/ctl/json_output.h"
+#include "common/json/message_json.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace diloco {
 namespace {
 
-TEST(JsonOutputTest, IsTheMessageWithEveryScalar) {
+TEST(MessageJsonTest, IsTheMessageWithEveryScalar) {
   v1::SaveCheckpointResponse saved;
   saved.set_run_id("demo");
   saved.set_version(12);
@@ -21,7 +21,7 @@ TEST(JsonOutputTest, IsTheMessageWithEveryScalar) {
             "{\n  \"run_id\": \"demo\",\n  \"path\": \"\",\n  \"version\": \"12\",\n  \"size_bytes\": \"0\"\n}\n");
 }
 
-TEST(JsonOutputTest, NumbersThatJsonLacksAreNull) {
+TEST(MessageJsonTest, NumbersThatJsonLacksAreNull) {
   v1::ListWorkersResponse workers;
   v1::WorkerSummary* worker = workers.add_workers();
   worker->set_worker_id("NaN");  // A name stays a name.
@@ -46,13 +46,24 @@ TEST(JsonOutputTest, NumbersThatJsonLacksAreNull) {
   EXPECT_FALSE(json["workers"][1].contains("progress")) << "no report yet";
 }
 
-TEST(JsonOutputTest, TextIsEscaped) {
+TEST(MessageJsonTest, TextIsEscaped) {
   v1::GetStatusResponse status;
   status.set_reason("a \"b\"\n\x1B[2J <img>");
   const std::string text = ToJson(status, JsonStyle::kOneLine);
   EXPECT_EQ(text.find('\x1B'), std::string::npos);
   EXPECT_EQ(text.find('\n'), text.size() - 1);
   EXPECT_EQ(nlohmann::json::parse(text)["reason"], status.reason());
+}
+
+TEST(MessageJsonTest, BytesThatAreNotUtf8AreReplaced) {
+  v1::GetStatusResponse status;
+  status.set_checkpoint_path("/data/caf\xE9/x");
+  v1::FragmentRound fragment;
+  fragment.add_present("ok");
+  fragment.add_present("\xFF\xFE");
+  EXPECT_EQ(nlohmann::json::parse(ToJson(status, JsonStyle::kOneLine))["checkpoint_path"], "/data/caf\uFFFD/x");
+  EXPECT_EQ(nlohmann::json::parse(ToJson(fragment, JsonStyle::kOneLine))["present"],
+            nlohmann::json({"ok", "\uFFFD\uFFFD"}));
 }
 
 }  // namespace
