@@ -6,10 +6,12 @@
 #include <sys/socket.h>
 
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 
 #include "common/base/mutex.h"
 #include "common/base/status_macros.h"
@@ -24,13 +26,19 @@ constexpr size_t kMaxHttpWaiting = 32;
 constexpr int kHttpTimeoutSeconds = 2;      // Of a request, a read or a write that makes no progress.
 constexpr size_t kMaxHttpBodyBytes = 1024;  // Requests here have none.
 constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
-constexpr char kTextType[] = "text/plain; charset=utf-8";
+// A page's scripts, styles and images are files of this port; nothing is inline, and nothing comes from elsewhere.
+constexpr char kContentSecurityPolicy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'";
 
 void ReuseAddressOnly(int socket_fd) {
   // The library's default shares the port with other processes (SO_REUSEPORT).
   const int yes = 1;
   setsockopt(socket_fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 }
+
+// The library takes paths for regular expressions.
+std::string EscapedPath(const std::string& path) { return absl::StrReplaceAll(path, {{".", "\\."}}); }
 
 }  // namespace
 
@@ -50,19 +58,25 @@ class HttpServer::Impl {
       changed_.NotifyAll();
       return new BoundedTaskQueue(kHttpThreads, kMaxHttpWaiting);
     };
-    server_.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
-      response.set_content(prometheus::TextSerializer().Serialize(options_.registry->Collect()), kMetricsType);
+    server_.set_default_headers({{"Cache-Control", "no-store"},
+                                 {"Content-Security-Policy", kContentSecurityPolicy},
+                                 {"Referrer-Policy", "no-referrer"},
+                                 {"X-Content-Type-Options", "nosniff"}});
+    server_.set_pre_routing_handler([](const httplib::Request& request, httplib::Response& response) {
+      if (request.method == "GET" || request.method == "HEAD") return httplib::Server::HandlerResponse::Unhandled;
+      response.status = 405;
+      response.set_header("Allow", "GET, HEAD");
+      response.set_content("this port is read-only\n", kHttpTextType);
+      return httplib::Server::HandlerResponse::Handled;
     });
-    server_.Get("/healthz",
-                [](const httplib::Request&, httplib::Response& response) { response.set_content("ok\n", kTextType); });
-    server_.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
-      const absl::Status status = options_.ready();
-      response.status = status.ok() ? 200 : 503;
-      std::string text = status.ok() ? "ready\n" : std::string(status.message()) + "\n";
-      const std::string amiss = status.ok() && options_.amiss ? options_.amiss() : "";
-      if (!amiss.empty()) text += amiss + "\n";
-      response.set_content(text, kTextType);
-    });
+    ServeProbes();
+    for (const HttpRoute& route : options_.routes) {
+      server_.Get(EscapedPath(route.path), [&route](const httplib::Request&, httplib::Response& response) {
+        HttpAnswer answer = route.answer();
+        response.status = answer.status;
+        response.set_content(std::move(answer.body), answer.type);
+      });
+    }
   }
 
   ~Impl() {
@@ -91,6 +105,23 @@ class HttpServer::Impl {
   const HostPort& address() const { return address_; }
 
  private:
+  void ServeProbes() {
+    server_.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
+      response.set_content(prometheus::TextSerializer().Serialize(options_.registry->Collect()), kMetricsType);
+    });
+    server_.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
+      response.set_content("ok\n", kHttpTextType);
+    });
+    server_.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
+      const absl::Status status = options_.ready();
+      response.status = status.ok() ? 200 : 503;
+      std::string text = status.ok() ? "ready\n" : std::string(status.message()) + "\n";
+      const std::string amiss = status.ok() && options_.amiss ? options_.amiss() : "";
+      if (!amiss.empty()) text += amiss + "\n";
+      response.set_content(text, kHttpTextType);
+    });
+  }
+
   const HttpServerOptions options_;
   HostPort address_;
   httplib::Server server_;

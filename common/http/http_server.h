@@ -3,6 +3,8 @@
 //   /healthz  200 "ok" while the process answers (liveness)
 //   /readyz   200 "ready" and, on a line of its own, what is amiss all the same; or 503 with the reason (readiness:
 //             recovery, start-up, shutdown)
+// and whatever else its owner serves. GET and HEAD only, everything else is 405. No answer may be cached, framed or taken
+// for another type, and what a browser loads for it comes from this port alone (Content-Security-Policy).
 // It has threads of its own with stacks of the usual size, a fixed number of them, and closes each connection after one
 // answer, so that an idle peer holds no thread.
 #pragma once
@@ -11,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -23,13 +26,28 @@ class Registry;
 
 namespace diloco {
 
+struct HttpAnswer {
+  int status = 200;
+  std::string type;  // Content-Type.
+  std::string body;
+};
+
+struct HttpRoute {
+  std::string path;                    // Exact, such as "/api/overview"; letters, digits, `/`, `.`, `-` and `_`.
+  std::function<HttpAnswer()> answer;  // Called on the server's threads; may wait, with a deadline, and holds one then.
+};
+
 struct HttpServerOptions {
   HostPort address;                                // Port 0: any free one.
   const prometheus::Registry* registry = nullptr;  // Outlives the server.
   // OK, or why not. Called on the server's threads, so it is thread-safe and must not block.
   std::function<absl::Status()> ready;
   std::function<std::string()> amiss;  // Empty: nothing. As `ready`; may be null.
+  std::vector<HttpRoute> routes;
 };
+
+inline constexpr char kHttpTextType[] = "text/plain; charset=utf-8";
+inline constexpr char kHttpJsonType[] = "application/json";
 
 class HttpServer {
  public:

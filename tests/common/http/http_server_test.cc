@@ -117,9 +117,60 @@ TEST(HttpServerTest, ServesNothingElse) {
   const auto server = StartOrDie(Options(&registry));
   EXPECT_EQ(Get(*server, "/").status, 404);
   EXPECT_EQ(Get(*server, "/../etc/passwd").status, 404);
+}
+
+TEST(HttpServerTest, RefusesEveryMethodThatCouldChangeSomething) {
+  prometheus::Registry registry;
+  const auto server = StartOrDie(Options(&registry));
   httplib::Client client(server->address().host, server->address().port);
-  EXPECT_EQ(client.Post("/metrics", std::string(1 << 20, 'x'), "text/plain")->status, 413);
-  EXPECT_EQ(client.Delete("/metrics")->status, 404);
+  const std::string text = "text/plain";
+  for (const httplib::Result& result :
+       {client.Post("/metrics", "x", text), client.Put("/metrics", "x", text), client.Patch("/metrics", "x", text),
+        client.Delete("/metrics"), client.Options("/metrics"), client.Post("/nothing", "x", text)}) {
+    ASSERT_TRUE(result);
+    EXPECT_EQ(result->status, 405);
+    EXPECT_EQ(result->get_header_value("Allow"), "GET, HEAD");
+  }
+  const httplib::Result head = client.Head("/healthz");
+  ASSERT_TRUE(head);
+  EXPECT_EQ(head->status, 200);
+  EXPECT_EQ(head->body, "");
+  EXPECT_EQ(Get(*server, "/healthz").status, 200);
+}
+
+TEST(HttpServerTest, ServesItsOwnersRoutesByTheirExactPath) {
+  prometheus::Registry registry;
+  std::atomic<int> asked = 0;
+  HttpServerOptions options = Options(&registry);
+  options.routes = {{"/", [] { return HttpAnswer{.type = "text/html; charset=utf-8", .body = "<p>page"}; }},
+                    {"/a.js", [&asked] {
+                       ++asked;
+                       return HttpAnswer{.status = 503, .type = kHttpJsonType, .body = "{}"};
+                     }}};
+  const auto server = StartOrDie(std::move(options));
+  EXPECT_EQ(Get(*server, "/").body, "<p>page");
+  EXPECT_EQ(Get(*server, "/").get_header_value("Content-Type"), "text/html; charset=utf-8");
+  EXPECT_EQ(Get(*server, "/a.js").status, 503);
+  EXPECT_EQ(Get(*server, "/a.js?x=1").body, "{}");
+  for (const char* path : {"/axjs", "/a.js/", "/a", "/x/a.js", "//", "/index.html"}) {
+    EXPECT_EQ(Get(*server, path).status, 404) << path;
+  }
+  EXPECT_EQ(asked, 2);
+}
+
+TEST(HttpServerTest, TellsBrowsersToLoadNothingFromElsewhereAndToKeepNothing) {
+  prometheus::Registry registry;
+  const auto server = StartOrDie(Options(&registry));
+  for (const char* path : {"/metrics", "/healthz", "/nothing"}) {
+    const httplib::Response response = Get(*server, path);
+    EXPECT_EQ(response.get_header_value("Content-Security-Policy"),
+              "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri "
+              "'none'; form-action 'none'; frame-ancestors 'none'")
+        << path;
+    EXPECT_EQ(response.get_header_value("X-Content-Type-Options"), "nosniff") << path;
+    EXPECT_EQ(response.get_header_value("Cache-Control"), "no-store") << path;
+    EXPECT_EQ(response.get_header_value("Referrer-Policy"), "no-referrer") << path;
+  }
 }
 
 TEST(HttpServerTest, ATakenPortIsAnErrorThatNamesIt) {
