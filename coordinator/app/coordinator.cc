@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,6 +24,8 @@
 #include "coordinator/app/run_observer.h"
 #include "coordinator/driver/driver.h"
 #include "coordinator/driver/thread_pool.h"
+#include "coordinator/page/run_history.h"
+#include "coordinator/page/status_page.h"
 #include "coordinator/service/method.h"
 #include "coordinator/service/service.h"
 #include "coordinator/store/store.h"
@@ -80,12 +83,13 @@ class Coordinator::Impl {
                              .phases = kRunPhaseNames,
                              .verdicts = kVerdictNames,
                              .disk_users = kDiskUserNames}),
-        observer_(&metrics_, {.fatal = [this](const absl::Status& status) { latch_.Stop(status); },
-                              .finished =
-                                  [this] {
-                                    if (options_.exit_when_finished) latch_.Stop(absl::OkStatus());
-                                  },
-                              .start_again = [this] { latch_.StartAgain(); }}) {}
+        observer_(&metrics_, &history_,
+                  {.fatal = [this](const absl::Status& status) { latch_.Stop(status); },
+                   .finished =
+                       [this] {
+                         if (options_.exit_when_finished) latch_.Stop(absl::OkStatus());
+                       },
+                   .start_again = [this] { latch_.StartAgain(); }}) {}
 
   ~Impl() {
     Stop(kDrainDeadline);
@@ -136,10 +140,15 @@ class Coordinator::Impl {
 
   absl::Status StartHttp() {
     if (!options_.http.has_value()) return absl::OkStatus();
+    page_.emplace(StatusPage::Options{.clock = &clock_,
+                                      .history = &history_,
+                                      .inner_steps = config_.inner_steps,
+                                      .ready = [this] { return Readiness(); }});
     DILOCO_ASSIGN_OR_RETURN(http_, HttpServer::Start("--http", {.address = *options_.http,
                                                                 .registry = &registry_,
                                                                 .ready = [this] { return Readiness(); },
-                                                                .amiss = [this] { return Amiss(); }}));
+                                                                .amiss = [this] { return Amiss(); },
+                                                                .routes = page_->Routes()}));
     return absl::OkStatus();
   }
 
@@ -194,12 +203,14 @@ class Coordinator::Impl {
                                                      .observer = &observer_},
                                                     std::move(recovered)));
     driver_thread_ = std::thread([this] { driver_->Run(); });
+    if (page_.has_value()) page_->Attach(driver_.get());
     return absl::OkStatus();
   }
 
   // What was started last ends first; whatever is absent was never started, or has ended.
   void Stop(absl::Duration drain_deadline) {
     phase_ = Phase::kStopping;
+    if (page_.has_value()) page_->Detach();
     if (service_ != nullptr) {
       spdlog::info("event=stopping");
       service_->Stop(drain_deadline);
@@ -224,9 +235,11 @@ class Coordinator::Impl {
   StopLatch latch_;
   prometheus::Registry registry_;
   CoordinatorMetrics metrics_;
+  RunHistory history_;
   RunObserver observer_;
   std::string config_yaml_;
   RunConfig config_;
+  std::optional<StatusPage> page_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<ThreadPool> disk_;

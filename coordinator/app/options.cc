@@ -35,7 +35,7 @@ void AddFlags(CLI::App& app, RawFlags* raw, CoordinatorOptions* options) {
   app.add_option("--listen", raw->listen, "HOST:PORT for workers and dilococtl; port 0: any free one")
       ->envname("DILOCO_LISTEN")
       ->capture_default_str();
-  app.add_option("--http", raw->http, "HOST:PORT for /metrics, /healthz and /readyz; `none`: no HTTP")
+  app.add_option("--http", raw->http, "HOST:PORT for the status page, /metrics, /healthz and /readyz; `none`: no HTTP")
       ->envname("DILOCO_HTTP")
       ->capture_default_str();
   app.add_option("--port-file", options->port_file,

@@ -93,11 +93,13 @@ void RunObserver::OnWorkerReadmitted(const std::string& worker) {
 
 void RunObserver::OnProgress(const std::string& worker, const v1::WorkerProgress& progress) {
   metrics_.SetWorker(worker, progress, UnixSeconds());
+  history_.AddProgress(worker, progress);
 }
 
 void RunObserver::OnEvaluation(const v1::Evaluation& evaluation) {
   metrics_.evaluation_loss.Set(evaluation.loss());
   metrics_.evaluation_version.Set(static_cast<double>(evaluation.version()));
+  history_.AddEvaluation(evaluation);
   spdlog::info("event=evaluation version={} loss={:.4f} tokens={} worker={}", evaluation.version(), evaluation.loss(),
                evaluation.tokens(), evaluation.worker_id());
 }
@@ -139,6 +141,7 @@ void RunObserver::OnCommitted(int fragment, int64_t round, absl::Duration since_
   metrics_.contributions_dropped.Increment(dropped);
   newest_committed_ = std::max(newest_committed_, round);
   metrics_.round_newest_committed.Set(static_cast<double>(newest_committed_));
+  history_.AddCommit(fragment, round, clock_.Now());
   spdlog::info("event=round_committed fragment={} round={} merged={} dropped={} seconds={:.3f} reason={}", fragment,
                round, merged, dropped, absl::ToDoubleSeconds(since_opened), Quoted(reason));
 }

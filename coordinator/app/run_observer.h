@@ -1,13 +1,16 @@
-// Turns what the driver tells into metrics and log lines, and remembers what ends the process and what holds the run.
+// Turns what the driver tells into metrics, log lines and the status page's history, and remembers what ends the process
+// and what holds the run.
 // Its On... functions are the driver's thread's.
 #pragma once
 
 #include <functional>
 #include <string>
 
+#include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "common/metrics/coordinator_metrics.h"
 #include "coordinator/driver/driver_observer.h"
+#include "coordinator/page/run_history.h"
 
 namespace diloco {
 
@@ -24,7 +27,8 @@ class RunObserver final : public DriverObserver {
     std::function<void()> finished;
     std::function<void()> start_again;
   };
-  RunObserver(CoordinatorMetrics* metrics, Ends ends) : metrics_(*metrics), ends_(std::move(ends)) {}
+  RunObserver(CoordinatorMetrics* metrics, RunHistory* history, Ends ends)
+      : metrics_(*metrics), history_(*history), ends_(std::move(ends)) {}
 
   void OnPhase(RunPhase phase) override;
   void OnWorkerJoined(const std::string& worker, bool returning) override;
@@ -59,7 +63,9 @@ class RunObserver final : public DriverObserver {
  private:
   void ShowPhase();
 
+  const SteadyClock clock_;
   CoordinatorMetrics& metrics_;
+  RunHistory& history_;
   const Ends ends_;
   int64_t newest_committed_ = -1;
   RunPhase phase_ = RunPhase::kSeeding;

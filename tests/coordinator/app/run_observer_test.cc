@@ -30,8 +30,10 @@ class RunObserverTest : public testing::Test {
       {.methods = kMethodNames, .phases = kRunPhaseNames, .verdicts = kVerdictNames, .disk_users = kDiskUserNames}};
   absl::Status fatal_;
   int finished_ = 0;
+  RunHistory history_;
   RunObserver observer_{
       &metrics_,
+      &history_,
       {.fatal = [this](const absl::Status& status) { fatal_ = status; }, .finished = [this] { ++finished_; }}};
 };
 
