@@ -107,6 +107,8 @@ class HttpServer::Impl {
  private:
   void ServeProbes() {
     server_.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
+      MutexLock lock(&scrape_mutex_);
+      if (options_.before_scrape) options_.before_scrape();
       response.set_content(prometheus::TextSerializer().Serialize(options_.registry->Collect()), kMetricsType);
     });
     server_.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
@@ -129,6 +131,7 @@ class HttpServer::Impl {
   CondVar changed_;
   bool serving_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
+  Mutex scrape_mutex_;  // Held during a scrape.
 };
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(std::string_view what, HttpServerOptions options) {

@@ -43,6 +43,9 @@ struct HttpServerOptions {
   // OK, or why not. Called on the server's threads, so it is thread-safe and must not block.
   std::function<absl::Status()> ready;
   std::function<std::string()> amiss;  // Empty: nothing. As `ready`; may be null.
+  // Sets what is known only when it is asked for, before the registry is read. On the server's threads, one at a time;
+  // must not block; may be null.
+  std::function<void()> before_scrape;
   std::vector<HttpRoute> routes;
 };
 

@@ -1,14 +1,10 @@
 #include "common/metrics/worker_metrics.h"
 
 namespace diloco {
-namespace {
 
-// A counter only takes increments. A total that fell is kept.
 void RaiseTo(prometheus::Counter& counter, double total) {
   if (total > counter.Value()) counter.Increment(total - counter.Value());
 }
-
-}  // namespace
 
 WorkerMetrics::WorkerMetrics(prometheus::Registry& registry)
     : inner_steps(OneCounter(registry, kInnerSteps)),
@@ -26,12 +22,19 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry& registry)
       outer_gradients_not_finite(OneCounter(registry, kNotFinite)),
       uploaded_bytes(OneCounter(registry, kUploadedBytes)),
       downloaded_bytes(OneCounter(registry, kDownloadedBytes)),
+      uploads(OneCounter(registry, kUploads)),
+      upload_seconds(OneCounter(registry, kUploadSeconds)),
+      downloads(OneCounter(registry, kDownloads)),
+      download_seconds(OneCounter(registry, kDownloadSeconds)),
+      upload_queue_contributions(OneGauge(registry, kUploadQueue)),
+      resyncs(OneCounter(registry, kResyncs)),
       connected(OneGauge(registry, kConnected)),
       reconnects(OneCounter(registry, kReconnects)),
       evaluation_loss(OneGauge(registry, kEvaluationLoss)),
       evaluation_version(OneGauge(registry, kEvaluationVersion)),
       checkpoints_written(CounterFamily(registry, kWorkerCheckpoints).Add({{"outcome", "written"}})),
       checkpoints_failed(CounterFamily(registry, kWorkerCheckpoints).Add({{"outcome", "failed"}})),
+      checkpoint_write_seconds(OneCounter(registry, kWorkerCheckpointSeconds)),
       checkpoint_step(OneGauge(registry, kWorkerCheckpointStep)) {
   RegisterBuildInfo(registry);
 }

@@ -1,11 +1,14 @@
 // The metrics of diloco-worker: a plain struct of series, registered once at start-up. The series are thread-safe;
-// Report is for one thread at a time.
+// Report and RaiseTo are for one thread at a time.
 #pragma once
 
 #include "common/metrics/families.h"
 #include "diloco/v1/types.pb.h"
 
 namespace diloco {
+
+// A counter only takes increments. A total that fell is kept.
+void RaiseTo(prometheus::Counter& counter, double total);
 
 struct WorkerMetrics {
   explicit WorkerMetrics(prometheus::Registry& registry);
@@ -31,12 +34,19 @@ struct WorkerMetrics {
   prometheus::Counter& downloaded_bytes;
 
   // Not part of the report.
+  prometheus::Counter& uploads;
+  prometheus::Counter& upload_seconds;
+  prometheus::Counter& downloads;
+  prometheus::Counter& download_seconds;
+  prometheus::Gauge& upload_queue_contributions;
+  prometheus::Counter& resyncs;
   prometheus::Gauge& connected;
   prometheus::Counter& reconnects;
   prometheus::Gauge& evaluation_loss;
   prometheus::Gauge& evaluation_version;
   prometheus::Counter& checkpoints_written;
   prometheus::Counter& checkpoints_failed;
+  prometheus::Counter& checkpoint_write_seconds;
   prometheus::Gauge& checkpoint_step;
 };
 

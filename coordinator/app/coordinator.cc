@@ -19,6 +19,7 @@
 #include "common/config/run_config.h"
 #include "common/http/http_server.h"
 #include "common/log/log.h"
+#include "common/metrics/process_metrics.h"
 #include "common/net/listen_address.h"
 #include "coordinator/app/files.h"
 #include "coordinator/app/run_observer.h"
@@ -26,7 +27,6 @@
 #include "coordinator/driver/thread_pool.h"
 #include "coordinator/page/run_history.h"
 #include "coordinator/page/status_page.h"
-#include "coordinator/service/method.h"
 #include "coordinator/service/service.h"
 #include "coordinator/store/store.h"
 
@@ -79,10 +79,8 @@ class Coordinator::Impl {
  public:
   explicit Impl(const CoordinatorOptions& options)
       : options_(options),
-        metrics_(registry_, {.methods = kMethodNames,
-                             .phases = kRunPhaseNames,
-                             .verdicts = kVerdictNames,
-                             .disk_users = kDiskUserNames}),
+        metrics_(registry_, kCoordinatorLabels),
+        process_(registry_),
         observer_(&metrics_, &history_,
                   {.fatal = [this](const absl::Status& status) { latch_.Stop(status); },
                    .finished =
@@ -106,7 +104,7 @@ class Coordinator::Impl {
     DILOCO_RETURN_IF_ERROR(StartHttp());
     spdlog::info("event=start version={} run={} method={} data_dir={} merge_threads={}", DILOCO_VERSION, config_.run.id,
                  config_.method, Quoted(options_.data_folder), options_.merge_threads);
-    metrics_.workers_expected.Set(config_.run.workers);
+    ShowSettings(config_, &metrics_);
     if (!IsLoopback(address.host)) {
       spdlog::warn("event=plaintext listen={} reason={}", address.ToString(),
                    Quoted("traffic beyond loopback is neither encrypted nor authenticated"));
@@ -148,8 +146,15 @@ class Coordinator::Impl {
                                                                 .registry = &registry_,
                                                                 .ready = [this] { return Readiness(); },
                                                                 .amiss = [this] { return Amiss(); },
+                                                                .before_scrape = [this] { RefreshMetrics(); },
                                                                 .routes = page_->Routes()}));
     return absl::OkStatus();
+  }
+
+  void RefreshMetrics() {
+    process_.Refresh();
+    const absl::StatusOr<uint64_t> free = PosixFileSystem()->FreeBytes(options_.data_folder);
+    if (free.ok()) metrics_.disk_free_bytes.Set(static_cast<double>(*free));
   }
 
   absl::Status Readiness() const {
@@ -236,6 +241,7 @@ class Coordinator::Impl {
   prometheus::Registry registry_;
   CoordinatorMetrics metrics_;
   RunHistory history_;
+  ProcessMetrics process_;
   RunObserver observer_;
   std::string config_yaml_;
   RunConfig config_;

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
+#include "common/base/check.h"
+#include "common/codec/codec.h"
 #include "common/log/log.h"
 
 namespace diloco {
@@ -15,7 +18,33 @@ double UnixSeconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+double CompressionRatio(const std::string& codec) {
+  const Codec* found = FindCodec(codec);
+  DILOCO_CHECK(found != nullptr);  // The configuration was checked.
+  return static_cast<double>(found->block_elements) * sizeof(float) / found->block_bytes();
+}
+
 }  // namespace
+
+void ShowSettings(const RunConfig& config, CoordinatorMetrics* metrics) {
+  metrics->workers_expected.Set(config.run.workers);
+  metrics->run_rounds.Set(static_cast<double>(config.run.rounds));
+  metrics->run_inner_steps.Set(static_cast<double>(config.inner_steps));
+  metrics->run_overlap_rounds.Set(
+      static_cast<double>((config.overlap + config.inner_steps - 1) / config.inner_steps));
+  metrics->run_snapshot_every_rounds.Set(static_cast<double>(config.rounds.snapshot_every));
+  metrics->SetMethod(config.method, config.outer.optimizer);
+  metrics->SetCodec("up", config.wire.uplink, CompressionRatio(config.wire.uplink));
+  metrics->SetCodec("down", config.wire.downlink, CompressionRatio(config.wire.downlink));
+}
+
+void RunObserver::OnRecovered(int64_t version, uint64_t snapshot_bytes, int64_t newest_committed) {
+  newest_committed_ = newest_committed;
+  metrics_.round_newest_committed.Set(static_cast<double>(newest_committed));
+  metrics_.snapshot_version.Set(static_cast<double>(version));
+  metrics_.snapshot_bytes.Set(static_cast<double>(snapshot_bytes));
+  spdlog::info("event=recovered version={} newest_committed={}", version, newest_committed);
+}
 
 void RunObserver::OnPhase(RunPhase phase) {
   phase_ = phase;
@@ -39,8 +68,11 @@ void RunObserver::OnDiskRefused(DiskUser user, const std::string& sentence) {
   spdlog::warn("event=disk_refused what={} reason={}", kDiskUserNames[static_cast<size_t>(user)], Quoted(sentence));
 }
 
-void RunObserver::OnHold(const std::string& reason) {
+void RunObserver::OnHold(HoldCause cause, const std::string& reason) {
   const bool was_held = !hold().empty();
+  for (size_t i = 0; i < metrics_.run_held.size(); ++i) {
+    metrics_.run_held[i]->Set(!reason.empty() && i == static_cast<size_t>(cause) ? 1 : 0);
+  }
   {
     MutexLock lock(&mutex_);
     hold_ = reason;
@@ -126,9 +158,20 @@ void RunObserver::OnRoundWaiting(int fragment, int64_t round, const std::string&
   spdlog::debug("event=round_waiting fragment={} round={} reason={}", fragment, round, Quoted(reason));
 }
 
+void RunObserver::OnOldestRound(const std::optional<OldestRound>& oldest) {
+  metrics_.round_oldest_open.Set(oldest ? static_cast<double>(oldest->round) : -1);
+  metrics_.round_oldest_opened_timestamp_seconds.Set(
+      oldest ? UnixSeconds() - absl::ToDoubleSeconds(oldest->open_for) : 0);
+  metrics_.round_quorum_workers.Set(oldest ? oldest->quorum : 0);
+  metrics_.round_present_workers.Set(oldest ? oldest->present : 0);
+  metrics_.round_grace_window_seconds.Set(oldest ? absl::ToDoubleSeconds(oldest->grace_window) : 0);
+}
+
+void RunObserver::OnStaged(uint64_t bytes) { metrics_.staged_bytes.Set(static_cast<double>(bytes)); }
+
 void RunObserver::OnMerged(int fragment, int64_t round, absl::Duration took, double norm) {
   metrics_.merge_duration_seconds.Observe(absl::ToDoubleSeconds(took));
-  metrics_.average_norm.Set(norm);
+  metrics_.SetAverageNorm(fragment, norm);
   spdlog::debug("event=round_merged fragment={} round={} seconds={:.3f} norm={:.6g}", fragment, round,
                 absl::ToDoubleSeconds(took), norm);
 }
@@ -137,8 +180,6 @@ void RunObserver::OnCommitted(int fragment, int64_t round, absl::Duration since_
                               const std::string& reason) {
   metrics_.fragment_rounds.Increment();
   metrics_.round_duration_seconds.Observe(absl::ToDoubleSeconds(since_opened));
-  metrics_.contributions_merged.Increment(merged);
-  metrics_.contributions_dropped.Increment(dropped);
   newest_committed_ = std::max(newest_committed_, round);
   metrics_.round_newest_committed.Set(static_cast<double>(newest_committed_));
   history_.AddCommit(fragment, round, clock_.Now());
@@ -146,21 +187,43 @@ void RunObserver::OnCommitted(int fragment, int64_t round, absl::Duration since_
                round, merged, dropped, absl::ToDoubleSeconds(since_opened), Quoted(reason));
 }
 
+void RunObserver::OnSettled(v1::Settlement settlement, bool late) {
+  constexpr size_t kMergedLate = std::size(kOutcomeNames) - 1;
+  if (settlement == v1::SETTLEMENT_UNSPECIFIED) return;
+  const bool merged_late = settlement == v1::SETTLEMENT_MERGED && late;
+  metrics_.contributions_settled[merged_late ? kMergedLate : static_cast<size_t>(settlement) - 1]->Increment();
+}
+
 void RunObserver::OnPublished(uint64_t payload_bytes, int subscribers) {
   metrics_.published_bytes.Increment(static_cast<double>(payload_bytes) * subscribers);
   metrics_.subscribers.Set(subscribers);
 }
 
-void RunObserver::OnSnapshot(int64_t version, absl::Duration took) {
+void RunObserver::OnJournaled(absl::Duration took) {
+  metrics_.journal_write_duration_seconds.Observe(absl::ToDoubleSeconds(took));
+}
+
+void RunObserver::OnJournalSize(uint64_t bytes) { metrics_.journal_bytes.Set(static_cast<double>(bytes)); }
+
+void RunObserver::OnSnapshot(int64_t version, absl::Duration took, uint64_t bytes) {
+  metrics_.snapshot_bytes.Set(static_cast<double>(bytes));
   metrics_.snapshot_write_duration_seconds.Observe(absl::ToDoubleSeconds(took));
   metrics_.snapshot_version.Set(static_cast<double>(version));
   metrics_.snapshot_last_success_timestamp_seconds.Set(UnixSeconds());
   spdlog::info("event=snapshot version={} seconds={:.3f}", version, absl::ToDoubleSeconds(took));
 }
 
-void RunObserver::OnCheckpoint(int64_t version, const std::string& path) {
-  metrics_.checkpoints.Increment();
-  spdlog::info("event=checkpoint version={} path={}", version, Quoted(path));
+void RunObserver::OnCheckpoint(int64_t version, const std::string& path, absl::Duration took) {
+  metrics_.checkpoints_written.Increment();
+  metrics_.checkpoint_write_duration_seconds.Observe(absl::ToDoubleSeconds(took));
+  metrics_.checkpoint_last_success_timestamp_seconds.Set(UnixSeconds());
+  spdlog::info("event=checkpoint version={} path={} seconds={:.3f}", version, Quoted(path),
+               absl::ToDoubleSeconds(took));
+}
+
+void RunObserver::OnCheckpointFailed(const absl::Status& status) {
+  metrics_.checkpoints_failed.Increment();
+  spdlog::error("event=checkpoint_failed reason={}", Quoted(status.ToString()));
 }
 
 void RunObserver::OnPaused(absl::Duration duration) {
@@ -170,7 +233,7 @@ void RunObserver::OnPaused(absl::Duration duration) {
 
 void RunObserver::OnStartAgain(const std::string& reason) {
   spdlog::warn("event=consensus_replaced reason={}", Quoted(reason));
-  OnHold("");
+  OnHold(HoldCause::kFolderBehind, "");
   ends_.start_again();
 }
 

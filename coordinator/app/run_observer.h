@@ -4,21 +4,44 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/config/run_config.h"
 #include "common/metrics/coordinator_metrics.h"
 #include "coordinator/driver/driver_observer.h"
 #include "coordinator/page/run_history.h"
+#include "coordinator/service/method.h"
 
 namespace diloco {
 
 // Label values for CoordinatorMetrics, in the order of their enumerations; a run that is held is in no other phase.
 inline constexpr const char* kRunPhaseNames[] = {"seeding", "waiting_for_workers", "training", "ended", "holding"};
 inline constexpr const char* kDiskUserNames[] = {"journal", "snapshot", "checkpoint"};
+inline constexpr const char* kHoldCauseNames[] = {"disk", "folder_behind"};
+// Settlements, without SETTLEMENT_UNSPECIFIED, and what was merged by a later round than its own.
+inline constexpr const char* kOutcomeNames[] = {"merged",
+                                                "dropped_late",
+                                                "dropped_refused",
+                                                "dropped_out_of_order",
+                                                "dropped_run_ended",
+                                                "dropped_evicted",
+                                                "merged_late"};
 // Without Verdict::kWanted, which is never an answer.
 inline constexpr const char* kVerdictNames[] = {"stored", "settled", "refused", "too_early"};
+
+inline constexpr CoordinatorMetrics::LabelValues kCoordinatorLabels = {.methods = kMethodNames,
+                                                                       .phases = kRunPhaseNames,
+                                                                       .verdicts = kVerdictNames,
+                                                                       .disk_users = kDiskUserNames,
+                                                                       .hold_causes = kHoldCauseNames,
+                                                                       .outcomes = kOutcomeNames};
+
+// What the configuration says, for dashboards and alerts to compare with.
+void ShowSettings(const RunConfig& config, CoordinatorMetrics* metrics);
 
 class RunObserver final : public DriverObserver {
  public:
@@ -30,6 +53,7 @@ class RunObserver final : public DriverObserver {
   RunObserver(CoordinatorMetrics* metrics, RunHistory* history, Ends ends)
       : metrics_(*metrics), history_(*history), ends_(std::move(ends)) {}
 
+  void OnRecovered(int64_t version, uint64_t snapshot_bytes, int64_t newest_committed) override;
   void OnPhase(RunPhase phase) override;
   void OnWorkerJoined(const std::string& worker, bool returning) override;
   void OnWorkerLost(const std::string& worker) override;
@@ -44,15 +68,21 @@ class RunObserver final : public DriverObserver {
   void OnConfigurationChanged(const Digest& was, const Digest& is) override;
   void OnChunkReceived(uint64_t payload_bytes) override;
   void OnRoundWaiting(int fragment, int64_t round, const std::string& reason) override;
+  void OnOldestRound(const std::optional<OldestRound>& oldest) override;
+  void OnStaged(uint64_t bytes) override;
   void OnMerged(int fragment, int64_t round, absl::Duration took, double norm) override;
   void OnCommitted(int fragment, int64_t round, absl::Duration since_opened, int merged, int dropped,
                    const std::string& reason) override;
+  void OnSettled(v1::Settlement settlement, bool late) override;
   void OnPublished(uint64_t payload_bytes, int subscribers) override;
-  void OnSnapshot(int64_t version, absl::Duration took) override;
-  void OnCheckpoint(int64_t version, const std::string& path) override;
+  void OnJournaled(absl::Duration took) override;
+  void OnJournalSize(uint64_t bytes) override;
+  void OnSnapshot(int64_t version, absl::Duration took, uint64_t bytes) override;
+  void OnCheckpoint(int64_t version, const std::string& path, absl::Duration took) override;
+  void OnCheckpointFailed(const absl::Status& status) override;
   void OnPaused(absl::Duration duration) override;
   void OnDiskRefused(DiskUser user, const std::string& sentence) override;
-  void OnHold(const std::string& reason) override;
+  void OnHold(HoldCause cause, const std::string& reason) override;
   void OnStartAgain(const std::string& reason) override;
   void OnFatal(const absl::Status& status) override;
   void OnRunFinished() override;

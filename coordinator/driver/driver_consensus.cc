@@ -152,7 +152,8 @@ void Driver::Impl::FinishSnapshot(const Store::SnapshotFile& file, MonotonicTime
     run_->rounds.DropDetailsBefore(snapshot_->header.version());
   }
   snapshot_ = file;
-  world_.observer->OnSnapshot(file.header.version(), Now() - started);
+  world_.observer->OnSnapshot(file.header.version(), Now() - started,
+                              file.header.consensus_bytes() + file.header.residual_bytes());
   if (seed_pending_) {
     seed_pending_ = false;
     Step(RunSeeded{});
@@ -184,12 +185,14 @@ void Driver::Impl::StartCheckpoint() {
         absl::StatusOr<SavedCheckpoint> saved = WriteCheckpoint(files, folder, work.content);
         return saved.ok() ? saved : WithFreeBytes(files, folder, saved.status());
       },
-      [this](const absl::StatusOr<SavedCheckpoint>& saved) {
+      [this, started = Now()](const absl::StatusOr<SavedCheckpoint>& saved) {
         run_->keeper.FinishRead();
         if (saved.ok()) {
           checkpoint_path_ = saved->path;
           checkpoint_version_ = saved->version;
-          world_.observer->OnCheckpoint(saved->version, saved->path);
+          world_.observer->OnCheckpoint(saved->version, saved->path, Now() - started);
+        } else {
+          world_.observer->OnCheckpointFailed(saved.status());
         }
         for (const PendingReply<v1::SaveCheckpointResponse>& reply : std::exchange(save_replies_, {})) {
           if (!saved.ok()) {

@@ -32,6 +32,7 @@ void Driver::Impl::StartStoreWork() {
 
 void Driver::Impl::FinishStoreWork(const absl::Status& status) {
   store_busy_ = false;
+  world_.observer->OnJournalSize(world_.store->journal_bytes());  // Nobody else uses the store now.
   const bool refused = !status.ok() && StoreErrorOf(status) != StoreError::kBroken;
   if (!status.ok() && !refused) {
     Fail(status);
@@ -78,6 +79,10 @@ std::optional<MonotonicTime> Driver::Impl::NextDiskTry() const {
   return next;
 }
 
+HoldCause Driver::Impl::CauseOfHold() const {
+  return FolderIsBehind() && !store_retry_.waiting() ? HoldCause::kFolderBehind : HoldCause::kDisk;
+}
+
 std::optional<std::string> Driver::Impl::HoldReason() const {
   if (FolderIsBehind() && !store_retry_.waiting()) {
     return BehindReason();
@@ -108,7 +113,7 @@ void Driver::Impl::ReportRefusal(DiskUser user, const DiskRetry& retry) {
 void Driver::Impl::ReportHold() {
   const std::optional<std::string> reason = HoldReason();
   if (reason.has_value() != held_ || (held_ && hold_stale_)) {
-    world_.observer->OnHold(reason.value_or(""));
+    world_.observer->OnHold(CauseOfHold(), reason.value_or(""));
     directives_stale_ = true;
   }
   held_ = reason.has_value();

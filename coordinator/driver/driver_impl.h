@@ -152,6 +152,7 @@ class Driver::Impl {
   void ReportMembers();
   void TellStartWhenDurable();
   void ReportWaiting();
+  void ReportOldestRound();
   // Runs `work()` on `executor`, then `then(result)` on the driver's thread; dropped when the driver has halted.
   template <typename Work, typename Then>
   void Submit(Executor* executor, Work work, Then then);
@@ -175,6 +176,7 @@ class Driver::Impl {
   std::optional<std::string> HoldReason() const;
   v1::RunState State() const;
   void ReportRefusal(DiskUser user, const DiskRetry& retry);
+  HoldCause CauseOfHold() const;
   void ReportHold();
 
   // Effects.
@@ -344,6 +346,8 @@ class Driver::Impl {
   RunPhase reported_phase_ = RunPhase::kSeeding;
   bool start_durable_ = true;  // False: the start of training waits for the disk.
   MemberCounts reported_members_;
+  std::optional<OldestRound> reported_oldest_;
+  uint64_t reported_staged_ = 0;
   std::map<int, RoundView> reported_waiting_;  // By fragment.
   MonotonicTime next_tick_;
   absl::Duration paused_;  // In all.
@@ -375,7 +379,11 @@ void Driver::Impl::Submit(Executor* executor, Work work, Then then) {
 
 template <typename Then>
 void Driver::Impl::SubmitStore(std::function<absl::Status()> work, Then then) {
-  SubmitStoreWork({.run = std::move(work), .done = [then = std::move(then)](const absl::Status&) { then(); }});
+  SubmitStoreWork({.run = std::move(work),
+                   .done = [this, started = Now(), then = std::move(then)](const absl::Status&) {
+                     world_.observer->OnJournaled(Now() - started);
+                     then();
+                   }});
 }
 
 }  // namespace diloco

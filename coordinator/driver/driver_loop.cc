@@ -87,6 +87,7 @@ void Driver::Impl::HandleQueued(MonotonicTime wait_until) {
     next_tick_ = now + kTick;
     Step(TimePassed{});
     ReportWaiting();
+    ReportOldestRound();
   }
   TryDiskAgain();
   Settle();
@@ -167,6 +168,32 @@ void Driver::Impl::ReportWaiting() {
       world_.observer->OnRoundWaiting(fragment, view.round, view.reason);
       reported = std::move(view);
     }
+  }
+}
+
+void Driver::Impl::ReportOldestRound() {
+  if (halted()) {
+    return;
+  }
+  std::optional<OldestRound> oldest;
+  for (const RoundView& view : OpenRounds()) {
+    if (machine_.phase() == RunPhase::kTraining && view.round == machine_.OldestOpenRound()) {
+      oldest = {.round = view.round,
+                .opened = view.opened,
+                .open_for = Now() - view.opened,
+                .quorum = view.quorum,
+                .present = static_cast<int>(view.present.size()),
+                .grace_window = view.grace_window};
+      break;
+    }
+  }
+  if (oldest != reported_oldest_) {
+    world_.observer->OnOldestRound(oldest);
+    reported_oldest_ = oldest;
+  }
+  if (staging_.staged_bytes() != reported_staged_) {
+    reported_staged_ = staging_.staged_bytes();
+    world_.observer->OnStaged(reported_staged_);
   }
 }
 

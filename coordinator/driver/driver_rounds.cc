@@ -97,6 +97,9 @@ void Driver::Impl::Carry(const PublishGlobalDelta& effect) {
   merging_.erase(it);
   run_->log.Publish(merging.delta);
   run_->keeper.Add(merging.delta);
+  for (const v1::SettledContribution& line : merging.delta->settled.settled()) {
+    world_.observer->OnSettled(line.settlement(), line.id().round() < effect.round);
+  }
   world_.observer->OnPublished(merging.delta->commit.payload_bytes(), run_->log.subscribers());
   if (merging.view) {
     run_->rounds.Add(*merging.delta, *merging.view, merging.norm, Now());
@@ -143,6 +146,9 @@ void Driver::Impl::PersistEndRecord() {
 }
 
 void Driver::Impl::Carry(const PublishEnd&) {
+  for (const v1::SettledContribution& line : end_->settled()) {
+    world_.observer->OnSettled(line.settlement(), /*late=*/false);
+  }
   run_->log.PublishEnd(EndMessage(*end_));
   staging_.Clear();
   AdvanceConsensus();

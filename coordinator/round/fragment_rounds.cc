@@ -310,6 +310,7 @@ std::vector<RoundView> FragmentRounds::Views(const Membership& members, Monotoni
     view.round = next_round_ + static_cast<int64_t>(i);
     view.opened = rounds_[i].opened;
     view.quorum = facts.quorum;
+    view.grace_window = facts.grace_window.length;
     const Closed* closed = i == 0 ? FixedSet() : nullptr;
     if (closed != nullptr) {
       view.phase = std::holds_alternative<Merging>(rounds_[i].phase) ? RoundPhase::kMerging : RoundPhase::kCommitting;

@@ -83,6 +83,7 @@ struct RoundView {
   RoundPhase phase = RoundPhase::kCollecting;
   MonotonicTime opened;
   int quorum = 0;                      // Distinct workers that it needs, or needed.
+  absl::Duration grace_window;         // How long it waits for the rest once the quorum is met.
   std::string reason;                  // Decide's sentence: why it has not closed, or how it closed.
   std::vector<std::string> present;    // Workers whose contribution of this round is held or merged.
   std::vector<std::string> awaited;    // Alive members that owe one.

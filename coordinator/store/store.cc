@@ -75,6 +75,7 @@ class Store::Impl {
     if (!newest_) return absl::FailedPreconditionError("there is no snapshot: the run is not seeded yet");
     return *newest_;
   }
+  uint64_t journal_bytes() const { return journal_->size(); }
 
  private:
   absl::Status StartJournal(uint64_t sequence, absl::Span<const std::shared_ptr<const PublishedDelta>> newer);
@@ -259,5 +260,7 @@ absl::Status Store::WriteSnapshot(const v1::SnapshotRecord& header, absl::Span<c
 }
 
 absl::StatusOr<Store::SnapshotFile> Store::NewestSnapshot() const { return impl_->NewestSnapshot(); }
+
+uint64_t Store::journal_bytes() const { return impl_->journal_bytes(); }
 
 }  // namespace diloco

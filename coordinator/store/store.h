@@ -107,6 +107,9 @@ class Store {
   };
   absl::StatusOr<SnapshotFile> NewestSnapshot() const;
 
+  // Size of the journal that records are appended to.
+  uint64_t journal_bytes() const;
+
  private:
   class Impl;
   explicit Store(std::unique_ptr<Impl> impl);

@@ -46,7 +46,7 @@ constexpr int kForever = 1000000;  // Rounds.
 std::set<std::string> NamesUnder(const std::vector<std::string>& headings) {
   std::ifstream file(testing::SourcePath("common/metrics/names.h"));
   const std::regex heading("// ---- (.*) ----");
-  const std::regex name("\"(diloco_[a-z_]+)\"");
+  const std::regex name("\"((diloco|process)_[a-z_]+)\"");
   std::set<std::string> names;
   bool wanted = false;
   std::smatch match;
@@ -99,10 +99,19 @@ void ExpectPromtoolAccepts(const std::string& scrape) {
   EXPECT_EQ(checked->errors, "");
 }
 
+std::string PortFile(const std::string& log) { return log + ".json"; }
+
+// The HTTP port of a worker that writes this log.
+int WorkerPort(const std::string& log) {
+  EXPECT_TRUE(testing::WaitForFile(PortFile(log), kPatience).ok()) << testing::ReadFile(log);
+  const std::string http = nlohmann::json::parse(testing::ReadFile(PortFile(log))).at("http");
+  return std::stoi(http.substr(http.rfind(':') + 1));
+}
+
 Process StartSynthetic(const CoordinatorProcess& coordinator, const std::string& id, const std::string& log) {
   absl::StatusOr<Process> worker =
       Process::Start({.arguments = {DILOCO_SYNTHETIC_WORKER, "--coordinator", coordinator.address(), "--id", id,
-                                    "--elements", "100", "--step-ms", "5"},
+                                    "--elements", "100", "--step-ms", "5", "--port-file", PortFile(log)},
                       .output_path = log});
   EXPECT_TRUE(worker.ok()) << worker.status();
   return *std::move(worker);
@@ -138,22 +147,56 @@ TEST(MetricsTest, TheSeriesOfAWorkerThatLeftAreGone) {
   ExpectPromtoolAccepts(scrape);
 }
 
+TEST(MetricsTest, ASyntheticWorkerIsSeenAsAWorkerIs) {
+  const TempFolder folder;
+  CoordinatorProcess coordinator(folder.path(), Config(1, kForever));
+  ASSERT_TRUE(coordinator.Start().ok()) << coordinator.Log();
+  const std::string log = folder.File("w0.log");
+  const Process worker = StartSynthetic(coordinator, "w0", log);
+  const std::string scrape = ScrapeUntil(WorkerPort(log), "diloco_uploads_total [1-9][0-9]*", true);
+  ExpectNames(scrape, NamesUnder({"Both", "Worker"}));
+  ExpectPromtoolAccepts(scrape);
+}
+
+// Its training thread says nothing meanwhile.
+TEST(MetricsTest, AWorkerThatWaitsForTheCoordinatorShowsIt) {
+  const TempFolder folder;
+  CoordinatorProcess coordinator(folder.path(), Config(1, kForever));
+  ASSERT_TRUE(coordinator.Start().ok()) << coordinator.Log();
+  const std::string log = folder.File("w0.log");
+  const Process worker = StartSynthetic(coordinator, "w0", log);
+  const int port = WorkerPort(log);
+  ScrapeUntil(port, "diloco_connected 1", true);
+  ScrapeUntil(port, "diloco_consensus_version [1-9][0-9]*", true);
+  coordinator.Kill();
+  ScrapeUntil(port, "diloco_connected 0", true);
+  const auto blocked = [port] {
+    std::smatch match;
+    const std::string scrape = Get(port, "/metrics");
+    const bool found = std::regex_search(scrape, match, std::regex("\ndiloco_blocked_seconds_total ([0-9.e+-]+)\n"));
+    EXPECT_TRUE(found) << scrape;
+    return found ? std::stod(match[1]) : 0;
+  };
+  const double before = blocked();
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (blocked() < before + 1 && absl::Now() < deadline) {
+  }
+  EXPECT_GE(blocked(), before + 1);
+}
+
 #ifdef DILOCO_TRAINER
 TEST(MetricsTest, AWorkerIsSeenWhole) {
   const TempFolder folder;
   CoordinatorProcess coordinator(folder.path(), Config(1, kForever));
   ASSERT_TRUE(coordinator.Start().ok()) << coordinator.Log();
-  const std::string port_file = folder.File("worker.json");
   const std::string log = folder.File("worker.log");
   const absl::StatusOr<Process> worker =
       Process::Start({.arguments = {Program("diloco-worker"), "--coordinator", coordinator.address(), "--id", "east",
                                     "--data", folder.Write("text", std::string(5000, 'x')), "--threads", "1", "--http",
-                                    "127.0.0.1:0", "--port-file", port_file, "--progress", "none"},
+                                    "127.0.0.1:0", "--port-file", PortFile(log), "--progress", "none"},
                       .output_path = log});
   ASSERT_TRUE(worker.ok()) << worker.status();
-  ASSERT_TRUE(testing::WaitForFile(port_file, kPatience).ok()) << testing::ReadFile(log);
-  const std::string http = nlohmann::json::parse(testing::ReadFile(port_file)).at("http");
-  const int port = std::stoi(http.substr(http.rfind(':') + 1));
+  const int port = WorkerPort(log);
   const std::string scrape = ScrapeUntil(port, "diloco_consensus_version [1-9][0-9]*", true);
   ExpectNames(scrape, NamesUnder({"Both", "Worker"}));
   ExpectPromtoolAccepts(scrape);

@@ -19,6 +19,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/load/synthetic_trainer.h"
 #include "tests/load/trace.h"
+#include "worker/app/worker_http.h"
 #include "worker/loop/run_worker.h"
 
 namespace diloco::testing {
@@ -37,6 +38,7 @@ struct Flags {
   std::string checkpoint_folder;
   int64_t checkpoint_every = 10;
   std::string trace;
+  std::string port_file;
   std::string log_level = "info";
 };
 
@@ -73,6 +75,13 @@ void TraceInto(Trace* trace, WorkerOptions* options, SyntheticTrainerOptions* tr
 
 absl::Status RunOne(const Flags& flags, int index, Trace* trace) {
   WorkerOptions options;
+  StatusBoard board;
+  options.board = &board;
+  std::unique_ptr<WorkerHttp> http;
+  if (!flags.port_file.empty() && flags.workers == 1) {
+    DILOCO_ASSIGN_OR_RETURN(http, WorkerHttp::Start({"127.0.0.1", 0}, &board));
+    DILOCO_RETURN_IF_ERROR(WritePortFile(flags.port_file, http.get()));
+  }
   options.coordinator = flags.coordinator;
   options.worker_id = flags.workers == 1 ? flags.id : absl::StrCat(flags.id, index);
   options.run_id = flags.run_id;
@@ -139,6 +148,8 @@ void AddFlags(CLI::App& app, Flags* flags) {
   app.add_option("--checkpoint-every", flags->checkpoint_every, "Rounds from one to the next")
       ->check(CLI::PositiveNumber);
   app.add_option("--trace", flags->trace, "File for JSON lines");
+  app.add_option("--port-file", flags->port_file,
+                 "Serves metrics as diloco-worker does, on a port that is written into this file; one worker only");
   app.add_option("--log-level", flags->log_level, std::string(kLogLevels));
 }
 

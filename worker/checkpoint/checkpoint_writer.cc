@@ -64,6 +64,8 @@ void CheckpointWriter::Write(const WorkerCheckpoint& checkpoint) {
   const MonotonicTime start = clock_->Now();
   const CheckpointContent content = DescribeCheckpoint(owner_, checkpoint);
   const absl::StatusOr<std::string> path = folder_->Write(content);
+  const double seconds = absl::ToDoubleSeconds(clock_->Now() - start);
+  board_->Update([seconds](WorkerStatus& status) { status.checkpoint_seconds += seconds; });
   const ReplicaState& replica = checkpoint.training.replica;
   if (!path.ok()) {
     spdlog::error("event=checkpoint_failed step={} status={}", replica.step, Quoted(path.status().ToString()));
@@ -72,8 +74,7 @@ void CheckpointWriter::Write(const WorkerCheckpoint& checkpoint) {
   }
   spdlog::info("event=checkpoint_written path={} step={} round={} version={} seconds={:.3f}", Quoted(*path),
                replica.step, replica.step / owner_.config->inner_steps,
-               checkpoint.sync.fragments.front().outer.consensus.version(),
-               absl::ToDoubleSeconds(clock_->Now() - start));
+               checkpoint.sync.fragments.front().outer.consensus.version(), seconds);
   board_->Update([&](WorkerStatus& status) {
     ++status.checkpoints_written;
     status.checkpoint_step = replica.step;

@@ -57,6 +57,7 @@ void UploadMachine::Handle(const ContributionOffered& event) {
   DILOCO_CHECK(event.chunk_bytes > 0);
   Upload upload(ForParty(options_.backoff,
                          static_cast<uint64_t>(event.round) * kMaxFragments + static_cast<uint64_t>(event.fragment)));
+  upload.offered_at = now_;
   upload.bytes = event.bytes;
   upload.chunk_bytes = event.chunk_bytes;
   // An empty contribution is one chunk without payload.
@@ -155,6 +156,10 @@ void UploadMachine::Handle(const UploadAnswered& event) {
     case UploadVerdict::kStored:
       ForgetInFlight(key);
       upload->state = UploadState::kStored;
+      if (upload->offered_at) {
+        ++uploads_done_;
+        upload_time_ += now_ - *std::exchange(upload->offered_at, std::nullopt);
+      }
       break;
     case UploadVerdict::kSettled:
     case UploadVerdict::kRefused:

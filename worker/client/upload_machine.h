@@ -130,6 +130,9 @@ class UploadMachine {
   size_t chunks_in_flight() const;
   // Streams that were heard again after they had broken.
   int64_t reconnects() const { return reconnects_; }
+  // Contributions that the coordinator held whole, each counted once, and how long that took after they were offered.
+  int64_t uploads() const { return uploads_done_; }
+  absl::Duration upload_time() const { return upload_time_; }
 
  private:
   using Key = std::pair<int64_t, int>;  // Round, fragment: the order in which contributions go.
@@ -143,6 +146,7 @@ class UploadMachine {
     UploadState state = UploadState::kSending;
     uint64_t bytes = 0;
     uint32_t chunk_bytes = 0;
+    std::optional<MonotonicTime> offered_at;  // Until it is held for the first time.
     std::vector<ChunkState> chunks;
     bool query_due = false;         // A query is to be sent,
     int query_stream = kAnyStream;  // over this stream.
@@ -200,6 +204,8 @@ class UploadMachine {
   std::vector<Stream> streams_;
   uint64_t last_call_ = 0;
   int64_t reconnects_ = 0;
+  int64_t uploads_done_ = 0;
+  absl::Duration upload_time_;
 
   // Of the step in progress.
   MonotonicTime now_;

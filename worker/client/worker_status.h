@@ -49,8 +49,13 @@ struct WorkerStatus {
   int64_t stream_reconnects = 0;   // Likewise, of uploads and downloads.
   int64_t resyncs = 0;             // Snapshots taken after the first.
   int64_t upload_queue = 0;        // Contributions that the coordinator does not hold yet.
+  int64_t uploads = 0;             // Contributions that it took whole.
+  double upload_seconds = 0;       // From the boundary of each until it was held.
+  int64_t downloads = 0;           // Global deltas received whole.
+  double download_seconds = 0;     // From the first chunk of each to its last.
   int64_t checkpoints_written = 0;
   int64_t checkpoints_failed = 0;  // Could not be written.
+  double checkpoint_seconds = 0;   // Spent on writing them, failed ones too.
   int64_t checkpoint_step = -1;    // Of the newest one written in this session; -1: none yet.
   std::vector<int64_t> held;       // Newest version received, by fragment; empty: nothing yet.
   std::vector<RoundAbstention> abstentions;

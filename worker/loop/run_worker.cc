@@ -333,10 +333,11 @@ absl::Status RunMember(const WorkerOptions& given, const TrainerFactory& make_tr
 
 absl::Status RunWorker(const WorkerOptions& options, const TrainerFactory& make_trainer) {
   DILOCO_RETURN_IF_ERROR(ValidateName("worker id", options.worker_id));
-  StatusBoard board;
+  StatusBoard own;
+  StatusBoard* const board = options.board != nullptr ? options.board : &own;
   bool afresh = false;
   while (true) {
-    const absl::Status status = RunMember(options, make_trainer, afresh, &board);
+    const absl::Status status = RunMember(options, make_trainer, afresh, board);
     if (!absl::IsAborted(status)) {
       return status;
     }

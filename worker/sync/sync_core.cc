@@ -69,7 +69,8 @@ SyncCore::SyncCore(Options options, const RunConfig* config, const Layout* layou
       store_(StoreOptions(options_, *config, *layout)),
       upload_(UploadOptions(options_.upload, *config)),
       download_(DownloadOptions(options_.download, *layout)),
-      stops_(static_cast<size_t>(layout->fragment_count()), kBeforeTraining) {
+      stops_(static_cast<size_t>(layout->fragment_count()), kBeforeTraining),
+      arriving_since_(static_cast<size_t>(layout->fragment_count())) {
   DILOCO_CHECK(downlink_ != nullptr);
   for (int f = 0; f < layout_.fragment_count(); ++f) {
     assemblers_.emplace_back(DeltaAssembler::Options{.run_id = config_.run.id,
@@ -270,6 +271,10 @@ void SyncCore::ReportStatus() {
     status.downloaded_bytes = downloaded_bytes_;
     status.stream_reconnects = upload_.reconnects() + download_.reconnects();
     status.resyncs = download_.resyncs();
+    status.uploads = upload_.uploads();
+    status.upload_seconds = absl::ToDoubleSeconds(upload_.upload_time());
+    status.downloads = downloads_;
+    status.download_seconds = absl::ToDoubleSeconds(download_time_);
     status.upload_queue = static_cast<int64_t>(upload_.contributions_pending());
     status.abstentions = abstentions_;
     status.held.clear();

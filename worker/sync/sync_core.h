@@ -225,6 +225,9 @@ class SyncCore {
   int64_t copied_version_ = 0;
   uint64_t uploaded_bytes_ = 0;
   uint64_t downloaded_bytes_ = 0;
+  std::vector<std::optional<MonotonicTime>> arriving_since_;  // By fragment, of the global delta on its way.
+  int64_t downloads_ = 0;
+  absl::Duration download_time_;
   std::vector<RoundAbstention> abstentions_;
   MonotonicTime now_;
 };

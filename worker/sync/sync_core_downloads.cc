@@ -50,6 +50,7 @@ void SyncCore::Carry(const OpenSubscription& effect) {
   request.set_incarnation(options_.incarnation);
   for (size_t f = 0; f < assemblers_.size(); ++f) {
     assemblers_[f].Restart(effect.next_rounds[f]);
+    arriving_since_[f].reset();
     request.add_next_rounds(effect.next_rounds[f]);
   }
   network_->OpenSubscription(effect.call, std::move(request));
@@ -153,6 +154,8 @@ absl::Status SyncCore::On(const SubscriptionItemRead& event) {
       if (DeltaAssembler* to = assembler(event.item.chunk().fragment())) {
         status = to->AddChunk(event.item.chunk());
         downloaded_bytes_ += event.item.chunk().payload().size();
+        auto& since = arriving_since_[event.item.chunk().fragment()];
+        if (!since) since = now_;
       }
       break;
     case v1::SubscribeResponse::kSettled:
@@ -190,6 +193,8 @@ absl::Status SyncCore::TakeCommit(uint64_t call, const v1::GlobalDeltaCommit& co
   if (!delta.ok()) {
     return Damaged(call, delta.status());
   }
+  ++downloads_;
+  download_time_ += now_ - std::exchange(arriving_since_[commit.fragment()], std::nullopt).value_or(now_);
   Download(DeltaTaken{call, fragment, commit.round()});
   network_->ReadNext(call);
   for (const v1::SettledContribution& settled : delta->settled.settled()) {

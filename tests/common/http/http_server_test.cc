@@ -57,7 +57,7 @@ std::string Promtool(const std::string& scrape) {
 TEST(HttpServerTest, PromtoolAcceptsTheScrapesOfBothPrograms) {
   constexpr const char* kNames[] = {"one", "two"};
   prometheus::Registry coordinator;
-  CoordinatorMetrics coordinator_metrics(coordinator, {kNames, kNames, kNames});
+  CoordinatorMetrics coordinator_metrics(coordinator, {kNames, kNames, kNames, kNames, kNames, kNames});
   coordinator_metrics.SetWorker("east", {}, 1);
   coordinator_metrics.CountCall(0, absl::StatusCode::kAborted, absl::Seconds(1));
   prometheus::Registry worker;
@@ -71,6 +71,16 @@ TEST(HttpServerTest, PromtoolAcceptsTheScrapesOfBothPrograms) {
     EXPECT_THAT(response.body, HasSubstr("diloco_build_info"));
     EXPECT_EQ(Promtool(response.body), "exit 0\n");
   }
+}
+
+TEST(HttpServerTest, WhatIsKnownOnlyWhenAskedIsSetBeforeEachScrape) {
+  prometheus::Registry registry;
+  prometheus::Gauge& asked = OneGauge(registry, kConnected);
+  HttpServerOptions options = Options(&registry);
+  options.before_scrape = [&asked] { asked.Increment(); };
+  const auto server = StartOrDie(std::move(options));
+  EXPECT_THAT(Get(*server, "/metrics").body, HasSubstr("\ndiloco_connected 1\n"));
+  EXPECT_THAT(Get(*server, "/metrics").body, HasSubstr("\ndiloco_connected 2\n"));
 }
 
 TEST(HttpServerTest, PromtoolWouldObject) {

@@ -5,10 +5,12 @@
 #include <prometheus/text_serializer.h>
 #include <spdlog/spdlog.h>
 
+#include <optional>
 #include <string>
 
+#include "absl/time/clock.h"
+
 #include "common/log/log.h"
-#include "coordinator/service/method.h"
 
 namespace diloco {
 namespace {
@@ -25,9 +27,7 @@ class RunObserverTest : public testing::Test {
   std::string Scrape() const { return prometheus::TextSerializer().Serialize(registry_.Collect()); }
 
   prometheus::Registry registry_;
-  CoordinatorMetrics metrics_{
-      registry_,
-      {.methods = kMethodNames, .phases = kRunPhaseNames, .verdicts = kVerdictNames, .disk_users = kDiskUserNames}};
+  CoordinatorMetrics metrics_{registry_, kCoordinatorLabels};
   absl::Status fatal_;
   int finished_ = 0;
   RunHistory history_;
@@ -50,8 +50,8 @@ TEST_F(RunObserverTest, AHeldRunIsInNoOtherPhaseUntilItIsReleased) {
   observer_.OnPhase(RunPhase::kTraining);
   observer_.OnDiskRefused(DiskUser::kJournal, "the disk is full");
   CaptureStderr();
-  observer_.OnHold("the disk is full");
-  observer_.OnHold("the disk is full; again");
+  observer_.OnHold(HoldCause::kDisk, "the disk is full");
+  observer_.OnHold(HoldCause::kDisk, "the disk is full; again");
   spdlog::default_logger()->flush();
   const std::string log = GetCapturedStderr();
   EXPECT_THAT(log, HasSubstr("event=holding reason=\"the disk is full\""));
@@ -61,7 +61,10 @@ TEST_F(RunObserverTest, AHeldRunIsInNoOtherPhaseUntilItIsReleased) {
   EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"training\"} 0"));
   EXPECT_THAT(Scrape(), HasSubstr("diloco_disk_refusals_total{what=\"journal\"} 1"));
   EXPECT_THAT(Scrape(), HasSubstr("diloco_disk_refusals_total{what=\"snapshot\"} 0"));
-  observer_.OnHold("");
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_run_held{cause=\"disk\"} 1"));
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_run_held{cause=\"folder_behind\"} 0"));
+  observer_.OnHold(HoldCause::kDisk, "");
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_run_held{cause=\"disk\"} 0"));
   EXPECT_EQ(observer_.hold(), "");
   EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"holding\"} 0"));
   EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"training\"} 1"));
@@ -117,9 +120,87 @@ TEST_F(RunObserverTest, CommitsCountAndTheNewestRoundNeverFalls) {
   observer_.OnCommitted(1, 4, absl::Seconds(2), 2, 0, "all present");
   EXPECT_EQ(metrics_.round_newest_committed.Value(), 5);
   EXPECT_EQ(metrics_.fragment_rounds.Value(), 2);
-  EXPECT_EQ(metrics_.contributions_merged.Value(), 5);
-  EXPECT_EQ(metrics_.contributions_dropped.Value(), 1);
   EXPECT_THAT(Scrape(), HasSubstr("diloco_round_duration_seconds_sum 4"));
+}
+
+TEST_F(RunObserverTest, EveryOutcomeOfAContributionHasItsSeries) {
+  observer_.OnSettled(v1::SETTLEMENT_MERGED, false);
+  observer_.OnSettled(v1::SETTLEMENT_MERGED, false);
+  observer_.OnSettled(v1::SETTLEMENT_MERGED, true);
+  observer_.OnSettled(v1::SETTLEMENT_DROPPED_LATE, true);
+  observer_.OnSettled(v1::SETTLEMENT_DROPPED_EVICTED, false);
+  EXPECT_THAT(Scrape(), AllOf(HasSubstr("diloco_contributions_settled_total{outcome=\"merged\"} 2\n"),
+                              HasSubstr("diloco_contributions_settled_total{outcome=\"merged_late\"} 1\n"),
+                              HasSubstr("diloco_contributions_settled_total{outcome=\"dropped_late\"} 1\n"),
+                              HasSubstr("diloco_contributions_settled_total{outcome=\"dropped_refused\"} 0\n"),
+                              HasSubstr("diloco_contributions_settled_total{outcome=\"dropped_out_of_order\"} 0\n"),
+                              HasSubstr("diloco_contributions_settled_total{outcome=\"dropped_run_ended\"} 0\n"),
+                              HasSubstr("diloco_contributions_settled_total{outcome=\"dropped_evicted\"} 1\n")));
+}
+
+TEST_F(RunObserverTest, TheOldestOpenRoundIsShownWithItsQuorumUntilNoneIsOpen) {
+  EXPECT_EQ(metrics_.round_oldest_open.Value(), -1);
+  observer_.OnOldestRound(OldestRound{
+      .round = 7, .open_for = absl::Seconds(30), .quorum = 3, .present = 2, .grace_window = absl::Milliseconds(1500)});
+  EXPECT_EQ(metrics_.round_oldest_open.Value(), 7);
+  EXPECT_EQ(metrics_.round_quorum_workers.Value(), 3);
+  EXPECT_EQ(metrics_.round_present_workers.Value(), 2);
+  EXPECT_EQ(metrics_.round_grace_window_seconds.Value(), 1.5);
+  const double now = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
+  EXPECT_LE(metrics_.round_oldest_opened_timestamp_seconds.Value(), now - 30);
+  EXPECT_GT(metrics_.round_oldest_opened_timestamp_seconds.Value(), now - 1000);
+  observer_.OnOldestRound(std::nullopt);
+  EXPECT_EQ(metrics_.round_oldest_open.Value(), -1);
+  EXPECT_EQ(metrics_.round_oldest_opened_timestamp_seconds.Value(), 0);
+  EXPECT_EQ(metrics_.round_quorum_workers.Value(), 0);
+}
+
+TEST_F(RunObserverTest, AFreshProcessShowsWhatItsFolderHad) {
+  observer_.OnRecovered(40, 1234, 43);
+  EXPECT_EQ(metrics_.snapshot_version.Value(), 40);
+  EXPECT_EQ(metrics_.snapshot_bytes.Value(), 1234);
+  EXPECT_EQ(metrics_.round_newest_committed.Value(), 43);
+  observer_.OnCommitted(0, 42, absl::Seconds(1), 1, 0, "all present");
+  EXPECT_EQ(metrics_.round_newest_committed.Value(), 43);
+}
+
+TEST_F(RunObserverTest, CheckpointsAndJournalAreTimedAndFailuresCounted) {
+  observer_.OnCheckpoint(5, "/data/checkpoints/round-00000005", absl::Seconds(3));
+  observer_.OnCheckpointFailed(absl::ResourceExhaustedError("no space"));
+  observer_.OnJournaled(absl::Seconds(2));
+  observer_.OnJournalSize(8192);
+  EXPECT_THAT(Scrape(), AllOf(HasSubstr("diloco_checkpoints_total{outcome=\"written\"} 1\n"),
+                              HasSubstr("diloco_checkpoints_total{outcome=\"failed\"} 1\n"),
+                              HasSubstr("diloco_checkpoint_write_duration_seconds_sum 3\n"),
+                              HasSubstr("diloco_journal_write_duration_seconds_sum 2\n"),
+                              HasSubstr("diloco_journal_bytes 8192\n")));
+  EXPECT_GT(metrics_.checkpoint_last_success_timestamp_seconds.Value(), 0);
+}
+
+TEST_F(RunObserverTest, TheNormOfAFragmentBeyondTheBoundIsNotShown) {
+  observer_.OnMerged(kMaxFragmentSeries - 1, 0, absl::Seconds(1), 2.5);
+  observer_.OnMerged(kMaxFragmentSeries, 0, absl::Seconds(1), 3.5);
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_average_norm{fragment=\"63\"} 2.5\n"));
+  EXPECT_THAT(Scrape(), Not(HasSubstr("fragment=\"64\"")));
+}
+
+TEST_F(RunObserverTest, SettingsOfTheRunAreShown) {
+  const absl::StatusOr<RunConfig> config = ParseRunConfig(
+      "run: {id: seen, workers: 3, rounds: 70}\nmethod: eager\ninner_steps: 30\noverlap: 60\n"
+      "rounds: {snapshot_every: 5}\nwire: {uplink: fp32, downlink: int8}\n",
+      "test");
+  ASSERT_TRUE(config.ok()) << config.status();
+  ShowSettings(*config, &metrics_);
+  EXPECT_EQ(metrics_.run_rounds.Value(), 70);
+  EXPECT_EQ(metrics_.run_inner_steps.Value(), 30);
+  EXPECT_EQ(metrics_.run_overlap_rounds.Value(), 2);
+  EXPECT_EQ(metrics_.run_snapshot_every_rounds.Value(), 5);
+  EXPECT_EQ(metrics_.workers_expected.Value(), 3);
+  EXPECT_THAT(Scrape(),
+              AllOf(HasSubstr("diloco_run_info{method=\"eager\",outer_optimizer=\"nesterov\"} 1\n"),
+                    HasSubstr("diloco_codec_compression_ratio{codec=\"fp32\",direction=\"up\"} 1\n"),
+                    testing::ContainsRegex(
+                        "diloco_codec_compression_ratio\\{codec=\"int8\",direction=\"down\"\\} 3\\.[89]")));
 }
 
 TEST_F(RunObserverTest, PublishedBytesAreWhatAllSubscribersAreSent) {

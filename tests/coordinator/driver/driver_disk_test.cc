@@ -193,6 +193,7 @@ TEST_F(HeldTest, ARecordWaitsAndEverythingElseGoesOn) {
       "No space left on device (8192 bytes free); tried again in 1s, and goes on by itself once the disk has room";
   EXPECT_EQ(status.reason(), sentence);
   EXPECT_EQ(coordinator_.observer.hold, sentence);
+  EXPECT_EQ(coordinator_.observer.hold_cause, HoldCause::kDisk);
   EXPECT_EQ(coordinator_.observer.refusals, (std::map<DiskUser, int>{{DiskUser::kJournal, 1}}));
 
   // A joiner is told, and comes again; heartbeats and questions are answered.
@@ -274,6 +275,7 @@ TEST_F(HeldTest, ACheckpointThatFailsIsTheCallersAlone) {
   EXPECT_EQ(saved.status().message(), "No space left on device (8192 bytes free)");
   const std::string partial = coordinator_.data() + "/checkpoints/.round-00000001.partial";
   EXPECT_TRUE(std::filesystem::is_empty(partial));
+  EXPECT_EQ(coordinator_.observer.checkpoints_failed, 1);
   EXPECT_TRUE(coordinator_.Call(&Driver::SaveCheckpoint, v1::SaveCheckpointRequest()).ok());
   cluster_.Run();
   EXPECT_TRUE(cluster_.workers[0]->done());

@@ -92,6 +92,11 @@ TEST_F(DriverElasticTest, ATimeoutEndsTheWaitForTheRest) {
   Start("grace_window: 1h, timeout: 5s");
   Contribute(east_.get(), 0);
   Pass(absl::Seconds(4));
+  ASSERT_TRUE(coordinator_->observer.oldest.has_value());
+  EXPECT_EQ(coordinator_->observer.oldest->round, 0);
+  EXPECT_EQ(coordinator_->observer.oldest->quorum, 1);
+  EXPECT_EQ(coordinator_->observer.oldest->present, 1);
+  EXPECT_EQ(coordinator_->observer.oldest->grace_window, absl::Hours(1));
   EXPECT_EQ(Reason(0), "quorum 1/1 reached, waiting 1.0s more for \"west\": timeout of 5.0s");
   Pass(absl::Seconds(1));
   EXPECT_EQ(Reason(0), "quorum 1/1, timeout of 5.0s over without \"west\"");
@@ -111,6 +116,9 @@ TEST_F(DriverElasticTest, WhatCameTooLateIsMergedAndTheRoundThatTookItSaysSo) {
   EXPECT_EQ(round.fragments(0).settled(1).id().worker_id(), "west");
   EXPECT_EQ(round.fragments(0).settled(1).id().round(), 0);
   EXPECT_EQ(round.fragments(0).settled(1).settlement(), v1::SETTLEMENT_MERGED);
+  using Settled = std::map<std::pair<v1::Settlement, bool>, int>;
+  EXPECT_EQ(coordinator_->observer.settled,
+            (Settled{{{v1::SETTLEMENT_MERGED, false}, 4}, {{v1::SETTLEMENT_MERGED, true}, 2}}));
 }
 
 TEST_F(DriverElasticTest, WhatCameTooLateIsDroppedAndTheRoundThatSettledItSaysWhy) {
@@ -123,6 +131,7 @@ TEST_F(DriverElasticTest, WhatCameTooLateIsDroppedAndTheRoundThatSettledItSaysWh
   ASSERT_EQ(round.fragments(1).settled_size(), 2);
   EXPECT_EQ(round.fragments(1).settled(1).id().round(), 0);
   EXPECT_EQ(round.fragments(1).settled(1).settlement(), v1::SETTLEMENT_DROPPED_LATE);
+  EXPECT_EQ((coordinator_->observer.settled[{v1::SETTLEMENT_DROPPED_LATE, true}]), 2);
 }
 
 // Each round has a snapshot, and reading one takes five of them. What follows it must still be there.

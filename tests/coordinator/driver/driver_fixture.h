@@ -95,8 +95,13 @@ class RecordingObserver final : public DriverObserver {
     merged_total += merged;
     dropped_total += dropped;
   }
-  void OnSnapshot(int64_t version, absl::Duration) override { snapshots.push_back(version); }
-  void OnCheckpoint(int64_t version, const std::string& path) override {
+  void OnOldestRound(const std::optional<OldestRound>& round) override { oldest = round; }
+  void OnSettled(v1::Settlement settlement, bool late) override { ++settled[{settlement, late}]; }
+  void OnJournaled(absl::Duration) override { ++journaled; }
+  void OnJournalSize(uint64_t bytes) override { journal_bytes = bytes; }
+  void OnSnapshot(int64_t version, absl::Duration, uint64_t) override { snapshots.push_back(version); }
+  void OnCheckpointFailed(const absl::Status&) override { ++checkpoints_failed; }
+  void OnCheckpoint(int64_t version, const std::string& path, absl::Duration) override {
     checkpoints.push_back(version);
     checkpoint_path = path;
   }
@@ -104,7 +109,10 @@ class RecordingObserver final : public DriverObserver {
     ++refusals[user];
     refusal = sentence;
   }
-  void OnHold(const std::string& reason) override { hold = reason; }
+  void OnHold(HoldCause cause, const std::string& reason) override {
+    hold = reason;
+    hold_cause = cause;
+  }
   void OnStartAgain(const std::string& reason) override { start_again = reason; }
   void OnFatal(const absl::Status& status) override { fatal = status; }
   void OnRunFinished() override { finished = true; }
@@ -119,6 +127,12 @@ class RecordingObserver final : public DriverObserver {
   int committed = 0;
   int merged_total = 0;
   int dropped_total = 0;
+  std::optional<OldestRound> oldest;
+  std::map<std::pair<v1::Settlement, bool>, int> settled;  // By settlement, and whether late.
+  int journaled = 0;
+  uint64_t journal_bytes = 0;
+  int checkpoints_failed = 0;
+  HoldCause hold_cause = HoldCause::kDisk;
   std::vector<int64_t> snapshots;
   std::vector<int64_t> checkpoints;
   std::string checkpoint_path;

@@ -123,6 +123,7 @@ TEST_F(LostDiskTest, ARunWhoseFolderIsGoneIsHeld) {
       "an older copy; restore the folder, or `dilococtl run recover --from east`, or `dilococtl run recover "
       "--discard-workers`");
   EXPECT_EQ(coordinator_.observer.hold, status.reason());
+  EXPECT_EQ(coordinator_.observer.hold_cause, HoldCause::kFolderBehind);
 
   // Nothing is seeded, taken or handed out.
   EXPECT_EQ(east.Seed(SimWorker::InitialParameters(11)).status().code(), absl::StatusCode::kFailedPrecondition);

@@ -73,9 +73,17 @@ TEST_F(UploadMachineTest, SendsChunkByChunkWithinTheWindow) {
   EXPECT_THAT(Answer(0, {{0, 2}}), ElementsAre("chunk 0 r0 f0 c3"));
   EXPECT_THAT(Written(), ElementsAre("chunk 0 r0 f0 c4"));
   EXPECT_THAT(Written(), IsEmpty());
+  now_ = now_ + absl::Seconds(3);
+  EXPECT_EQ(machine_->uploads(), 0);
   EXPECT_THAT(Answer(0, {}, UploadVerdict::kStored), IsEmpty());
   EXPECT_EQ(machine_->contributions_pending(), 0u);
   EXPECT_EQ(machine_->chunks_in_flight(), 0u);
+  EXPECT_EQ(machine_->uploads(), 1);
+  EXPECT_EQ(machine_->upload_time(), absl::Seconds(3));
+  now_ = now_ + absl::Seconds(3);
+  Answer(0, {}, UploadVerdict::kStored);
+  EXPECT_EQ(machine_->uploads(), 1) << "counted once, however often the coordinator says so";
+  EXPECT_EQ(machine_->upload_time(), absl::Seconds(3));
 }
 
 TEST_F(UploadMachineTest, EmptyContributionIsOneChunk) {
