@@ -22,7 +22,7 @@ namespace {
 constexpr int kThreadsNeeded = 48;
 
 int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "%s: %s\n", kCoordinatorProgram, std::string(status.message()).c_str());
+  SayFailure(kCoordinatorProgram, std::string(status.message()));
   return static_cast<int>(ExitCodeFor(status));
 }
 
@@ -42,7 +42,7 @@ int Main(int argc, char** argv) {
     std::fputs(command_line->text->c_str(), stdout);
     return static_cast<int>(ExitCode::kOk);
   }
-  if (const absl::Status status = InitLog(command_line->options.log_level); !status.ok()) return Fail(status);
+  if (const absl::Status status = InitLog(command_line->options.log); !status.ok()) return Fail(status);
   RouteGrpcLog();
 
   absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Coordinator::Start(command_line->options);

@@ -37,7 +37,7 @@ void OnSignal(int signal) {
 constexpr int kThreadsNeeded = 48;
 
 int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "%s: %s\n", kWorkerProgram, std::string(status.message()).c_str());
+  SayFailure(kWorkerProgram, std::string(status.message()));
   return static_cast<int>(ExitCodeFor(status));
 }
 
@@ -64,12 +64,12 @@ absl::Status Run(const UnigramFlags& flags) {
 }
 
 absl::Status Run(const SimulateFlags& flags) {
-  DILOCO_RETURN_IF_ERROR(InitLog(flags.log_level));
+  DILOCO_RETURN_IF_ERROR(InitLog(flags.log));
   return Simulate(flags, &interrupted);
 }
 
 absl::Status Run(const WorkerFlags& flags) {
-  DILOCO_RETURN_IF_ERROR(InitLog(flags.log_level));
+  DILOCO_RETURN_IF_ERROR(InitLog(flags.log));
   RouteGrpcLog();
   return Train(flags, &interrupted);
 }

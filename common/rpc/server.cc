@@ -7,7 +7,6 @@
 #include <grpcpp/impl/server_builder_option.h>
 #include <grpcpp/impl/server_builder_plugin.h>
 #include <grpcpp/resource_quota.h>
-#include <spdlog/spdlog.h>
 
 #include <string>
 
@@ -82,7 +81,7 @@ void StopRpcServer(grpc::Server* server, absl::Duration deadline) {
 
 void RouteGrpcLog() {
   gpr_set_log_function([](gpr_log_func_args* args) {
-    spdlog::debug("event=grpc severity={} text={}", gpr_log_severity_string(args->severity), Quoted(args->message));
+    LogDebug("grpc", {{"severity", gpr_log_severity_string(args->severity)}, {"text", args->message}});
   });
 }
 

@@ -1,7 +1,6 @@
 #include "coordinator/app/coordinator.h"
 
 #include <prometheus/registry.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -102,12 +101,15 @@ class Coordinator::Impl {
     DILOCO_ASSIGN_OR_RETURN(const HostPort address, ResolveListenAddress("--listen", options_.listen));
     DILOCO_RETURN_IF_ERROR(ProbeListenAddress("--listen", address));
     DILOCO_RETURN_IF_ERROR(StartHttp());
-    spdlog::info("event=start version={} run={} method={} data_dir={} merge_threads={}", DILOCO_VERSION, config_.run.id,
-                 config_.method, Quoted(options_.data_folder), options_.merge_threads);
+    SetLogContext({{"run", config_.run.id}});
+    LogInfo("start", {{"software", DILOCO_VERSION},
+                      {"method", config_.method},
+                      {"data_dir", options_.data_folder},
+                      {"merge_threads", options_.merge_threads}});
     ShowSettings(config_, &metrics_);
     if (!IsLoopback(address.host)) {
-      spdlog::warn("event=plaintext listen={} reason={}", address.ToString(),
-                   Quoted("traffic beyond loopback is neither encrypted nor authenticated"));
+      LogWarning("plaintext", {{"listen", address.ToString()},
+                               {"reason", "traffic beyond loopback is neither encrypted nor authenticated"}});
     }
     DILOCO_RETURN_IF_ERROR(StartService(options_.listen));
     return absl::OkStatus();
@@ -185,7 +187,7 @@ class Coordinator::Impl {
     const std::string http = http_ == nullptr ? "none" : http_->address().ToString();
     DILOCO_RETURN_IF_ERROR(WritePortFile(options_.port_file, service_->address().ToString(), http));
     phase_ = Phase::kReady;
-    spdlog::info("event=ready listen={} http={}", service_->address().ToString(), http);
+    LogInfo("ready", {{"listen", service_->address().ToString()}, {"http", http}});
     return absl::OkStatus();
   }
 
@@ -194,7 +196,7 @@ class Coordinator::Impl {
     DILOCO_ASSIGN_OR_RETURN(
         store_, Store::Open(PosixFileSystem(), {.folder = options_.data_folder, .holder = Holder()}, &recovered));
     RemovePortFile(options_.port_file);  // Whoever wrote it held the folder, and is gone.
-    for (const std::string& warning : recovered.warnings) spdlog::warn("event=recovery text={}", Quoted(warning));
+    for (const std::string& warning : recovered.warnings) LogWarning("recovery", {{"reason", warning}});
     disk_ = std::make_unique<ThreadPool>(1);
     pool_ = std::make_unique<ThreadPool>(options_.merge_threads);
     DILOCO_ASSIGN_OR_RETURN(driver_, Driver::Create({.config = config_,
@@ -217,7 +219,7 @@ class Coordinator::Impl {
     phase_ = Phase::kStopping;
     if (page_.has_value()) page_->Detach();
     if (service_ != nullptr) {
-      spdlog::info("event=stopping");
+      LogInfo("stopping");
       service_->Stop(drain_deadline);
       RemovePortFile(options_.port_file);
     }
@@ -231,7 +233,7 @@ class Coordinator::Impl {
     pool_.reset();
     disk_.reset();
     store_.reset();
-    if (was_ready) spdlog::info("event=stopped");
+    if (was_ready) LogInfo("stopped");
   }
 
   const CoordinatorOptions options_;

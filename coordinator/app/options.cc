@@ -4,8 +4,8 @@
 
 #include "common/base/cpus.h"
 #include "common/base/status_macros.h"
+#include "common/command_line/log_flags.h"
 #include "common/command_line/usage_error.h"
-#include "common/log/log.h"
 #include <CLI/CLI.hpp>
 
 namespace diloco {
@@ -45,9 +45,7 @@ void AddFlags(CLI::App& app, RawFlags* raw, CoordinatorOptions* options) {
       ->envname("DILOCO_MERGE_THREADS")
       ->check(CLI::Range(1, kMaxMergeThreads))
       ->capture_default_str();
-  app.add_option("--log-level", options->log_level, absl::StrFormat("One of %s", kLogLevels))
-      ->envname("DILOCO_LOG_LEVEL")
-      ->capture_default_str();
+  AddLogFlags(app, &options->log);
   app.add_flag("--reflection", options->reflection, "Serve gRPC reflection, for tools such as grpcurl")
       ->envname("DILOCO_REFLECTION");
   app.add_flag("--exit-when-finished", options->exit_when_finished, "Exit with 0 when the run has ended and all left")

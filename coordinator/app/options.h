@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "common/log/log.h"
 #include "common/net/host_port.h"
 
 namespace diloco {
@@ -18,10 +19,10 @@ struct CoordinatorOptions {
   std::string config_path;
   std::string data_folder;
   HostPort listen;
-  std::optional<HostPort> http;    // nullopt: none.
-  std::string port_file;           // Empty: none.
-  int merge_threads = 1;           // [1, kMaxMergeThreads].
-  std::string log_level = "info";  // One of kLogLevels.
+  std::optional<HostPort> http;  // nullopt: none.
+  std::string port_file;         // Empty: none.
+  int merge_threads = 1;         // [1, kMaxMergeThreads].
+  LogOptions log;
   bool reflection = false;
   bool exit_when_finished = false;
   bool allow_plaintext = false;

@@ -1,7 +1,5 @@
 #include "coordinator/app/run_observer.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -49,7 +47,7 @@ void RunObserver::OnRecovered(int64_t version, uint64_t snapshot_bytes, int64_t 
 void RunObserver::OnPhase(RunPhase phase) {
   phase_ = phase;
   ShowPhase();
-  spdlog::info("event=phase phase={}", kRunPhaseNames[static_cast<size_t>(phase)]);
+  LogInfo("phase", {{"phase", kRunPhaseNames[static_cast<size_t>(phase)]}});
 }
 
 void RunObserver::ShowPhase() {
@@ -65,7 +63,7 @@ std::string RunObserver::hold() const {
 
 void RunObserver::OnDiskRefused(DiskUser user, const std::string& sentence) {
   metrics_.disk_refusals[static_cast<size_t>(user)]->Increment();
-  spdlog::warn("event=disk_refused what={} reason={}", kDiskUserNames[static_cast<size_t>(user)], Quoted(sentence));
+  LogWarning("disk_refused", {{"what", kDiskUserNames[static_cast<size_t>(user)]}, {"reason", sentence}});
 }
 
 void RunObserver::OnHold(HoldCause cause, const std::string& reason) {
@@ -79,9 +77,9 @@ void RunObserver::OnHold(HoldCause cause, const std::string& reason) {
   }
   ShowPhase();
   if (reason.empty()) {
-    spdlog::info("event=released");
+    LogInfo("released");
   } else if (!was_held) {
-    spdlog::warn("event=holding reason={}", Quoted(reason));
+    LogWarning("holding", {{"reason", reason}});
   }
 }
 
@@ -97,31 +95,27 @@ void RunObserver::OnMembers(const MemberCounts& counts) {
 
 void RunObserver::OnWorkerJoined(const std::string& worker, bool returning) {
   (returning ? metrics_.joins_returning : metrics_.joins_new).Increment();
-  spdlog::info("event=worker_joined worker={} returning={}", worker, returning);
+  LogInfo("worker_joined", {{"worker", worker}, {"returning", returning}});
 }
 
 void RunObserver::OnWorkerLost(const std::string& worker) {
   metrics_.worker_losses.Increment();
-  spdlog::warn("event=worker_lost worker={}", worker);
+  LogWarning("worker_lost", {{"worker", worker}, {"reason", "its lease ended without a word from it"}});
 }
 
 void RunObserver::OnWorkerLeft(const std::string& worker) {
   metrics_.RemoveWorker(worker);
-  spdlog::info("event=worker_left worker={}", worker);
+  LogInfo("worker_left", {{"worker", worker}});
 }
 
-void RunObserver::OnWorkerDraining(const std::string& worker) {
-  spdlog::info("event=worker_draining worker={}", worker);
-}
+void RunObserver::OnWorkerDraining(const std::string& worker) { LogInfo("worker_draining", {{"worker", worker}}); }
 
 void RunObserver::OnWorkerEvicted(const std::string& worker, int dropped) {
   metrics_.RemoveWorker(worker);
-  spdlog::warn("event=worker_evicted worker={} contributions_dropped={}", worker, dropped);
+  LogWarning("worker_evicted", {{"worker", worker}, {"contributions_dropped", dropped}});
 }
 
-void RunObserver::OnWorkerReadmitted(const std::string& worker) {
-  spdlog::info("event=worker_readmitted worker={}", worker);
-}
+void RunObserver::OnWorkerReadmitted(const std::string& worker) { LogInfo("worker_readmitted", {{"worker", worker}}); }
 
 void RunObserver::OnProgress(const std::string& worker, const v1::WorkerProgress& progress) {
   metrics_.SetWorker(worker, progress, UnixSeconds());
@@ -132,21 +126,26 @@ void RunObserver::OnEvaluation(const v1::Evaluation& evaluation) {
   metrics_.evaluation_loss.Set(evaluation.loss());
   metrics_.evaluation_version.Set(static_cast<double>(evaluation.version()));
   history_.AddEvaluation(evaluation);
-  spdlog::info("event=evaluation version={} loss={:.4f} tokens={} worker={}", evaluation.version(), evaluation.loss(),
-               evaluation.tokens(), evaluation.worker_id());
+  LogInfo("evaluation", {{"version", evaluation.version()},
+                         {"loss", evaluation.loss()},
+                         {"tokens", evaluation.tokens()},
+                         {"worker", evaluation.worker_id()}});
 }
 
 void RunObserver::OnContribution(const ContributionId& id, Verdict verdict, const std::string& reason) {
   if (verdict == Verdict::kWanted) return;
   const size_t index = static_cast<size_t>(verdict) - 1;
   metrics_.contributions[index]->Increment();
-  const auto level = verdict == Verdict::kRefused ? spdlog::level::warn : spdlog::level::debug;
-  spdlog::log(level, "event=contribution verdict={} worker={} fragment={} round={} reason={}", kVerdictNames[index],
-              id.worker, id.fragment, id.round, Quoted(reason));
+  const auto tell = verdict == Verdict::kRefused ? LogWarning : LogDebug;
+  tell("contribution", {{"verdict", kVerdictNames[index]},
+                        {"worker", id.worker},
+                        {"fragment", id.fragment},
+                        {"round", id.round},
+                        {"reason", reason}});
 }
 
 void RunObserver::OnConfigurationChanged(const Digest& was, const Digest& is) {
-  spdlog::warn("event=configuration_changed was={} is={}", was.Hex(), is.Hex());
+  LogWarning("configuration_changed", {{"was", was.Hex()}, {"is", is.Hex()}});
 }
 
 void RunObserver::OnChunkReceived(uint64_t payload_bytes) {
@@ -155,7 +154,7 @@ void RunObserver::OnChunkReceived(uint64_t payload_bytes) {
 }
 
 void RunObserver::OnRoundWaiting(int fragment, int64_t round, const std::string& reason) {
-  spdlog::debug("event=round_waiting fragment={} round={} reason={}", fragment, round, Quoted(reason));
+  LogDebug("round_waiting", {{"fragment", fragment}, {"round", round}, {"reason", reason}});
 }
 
 void RunObserver::OnOldestRound(const std::optional<OldestRound>& oldest) {
@@ -172,8 +171,8 @@ void RunObserver::OnStaged(uint64_t bytes) { metrics_.staged_bytes.Set(static_ca
 void RunObserver::OnMerged(int fragment, int64_t round, absl::Duration took, double norm) {
   metrics_.merge_duration_seconds.Observe(absl::ToDoubleSeconds(took));
   metrics_.SetAverageNorm(fragment, norm);
-  spdlog::debug("event=round_merged fragment={} round={} seconds={:.3f} norm={:.6g}", fragment, round,
-                absl::ToDoubleSeconds(took), norm);
+  LogDebug("round_merged",
+           {{"fragment", fragment}, {"round", round}, {"seconds", absl::ToDoubleSeconds(took)}, {"norm", norm}});
 }
 
 void RunObserver::OnCommitted(int fragment, int64_t round, absl::Duration since_opened, int merged, int dropped,
@@ -183,8 +182,12 @@ void RunObserver::OnCommitted(int fragment, int64_t round, absl::Duration since_
   newest_committed_ = std::max(newest_committed_, round);
   metrics_.round_newest_committed.Set(static_cast<double>(newest_committed_));
   history_.AddCommit(fragment, round, clock_.Now());
-  spdlog::info("event=round_committed fragment={} round={} merged={} dropped={} seconds={:.3f} reason={}", fragment,
-               round, merged, dropped, absl::ToDoubleSeconds(since_opened), Quoted(reason));
+  LogInfo("round_committed", {{"fragment", fragment},
+                              {"round", round},
+                              {"merged", merged},
+                              {"dropped", dropped},
+                              {"seconds", absl::ToDoubleSeconds(since_opened)},
+                              {"reason", reason}});
 }
 
 void RunObserver::OnSettled(v1::Settlement settlement, bool late) {
@@ -210,40 +213,39 @@ void RunObserver::OnSnapshot(int64_t version, absl::Duration took, uint64_t byte
   metrics_.snapshot_write_duration_seconds.Observe(absl::ToDoubleSeconds(took));
   metrics_.snapshot_version.Set(static_cast<double>(version));
   metrics_.snapshot_last_success_timestamp_seconds.Set(UnixSeconds());
-  spdlog::info("event=snapshot version={} seconds={:.3f}", version, absl::ToDoubleSeconds(took));
+  LogInfo("snapshot", {{"version", version}, {"seconds", absl::ToDoubleSeconds(took)}});
 }
 
 void RunObserver::OnCheckpoint(int64_t version, const std::string& path, absl::Duration took) {
   metrics_.checkpoints_written.Increment();
   metrics_.checkpoint_write_duration_seconds.Observe(absl::ToDoubleSeconds(took));
   metrics_.checkpoint_last_success_timestamp_seconds.Set(UnixSeconds());
-  spdlog::info("event=checkpoint version={} path={} seconds={:.3f}", version, Quoted(path),
-               absl::ToDoubleSeconds(took));
+  LogInfo("checkpoint", {{"version", version}, {"path", path}, {"seconds", absl::ToDoubleSeconds(took)}});
 }
 
 void RunObserver::OnCheckpointFailed(const absl::Status& status) {
   metrics_.checkpoints_failed.Increment();
-  spdlog::error("event=checkpoint_failed reason={}", Quoted(status.ToString()));
+  LogError("checkpoint_failed", {{"reason", status.ToString()}});
 }
 
 void RunObserver::OnPaused(absl::Duration duration) {
-  spdlog::warn("event=paused seconds={:.3f} reason=\"the process did not run; leases do not count that time\"",
-               absl::ToDoubleSeconds(duration));
+  LogWarning("paused", {{"seconds", absl::ToDoubleSeconds(duration)},
+                        {"reason", "the process did not run; leases do not count that time"}});
 }
 
 void RunObserver::OnStartAgain(const std::string& reason) {
-  spdlog::warn("event=consensus_replaced reason={}", Quoted(reason));
+  LogWarning("consensus_replaced", {{"reason", reason}});
   OnHold(HoldCause::kFolderBehind, "");
   ends_.start_again();
 }
 
 void RunObserver::OnFatal(const absl::Status& status) {
-  spdlog::error("event=fatal reason={}", Quoted(status.ToString()));
+  LogError("fatal", {{"reason", status.ToString()}});
   ends_.fatal(status);
 }
 
 void RunObserver::OnRunFinished() {
-  spdlog::info("event=run_finished");
+  LogInfo("run_finished");
   ends_.finished();
 }
 

@@ -1,8 +1,7 @@
 #include "coordinator/service/upload_stream.h"
 
-#include <spdlog/spdlog.h>
-
 #include "common/base/limits.h"
+#include "common/log/log.h"
 #include "coordinator/driver/shutting_down.h"
 #include "coordinator/service/checks.h"
 
@@ -54,8 +53,13 @@ void UploadStream::Take() {
   }
   if (!PayloadIsGood(request_)) {
     world_->metrics->chunks_corrupt.Increment();
-    spdlog::warn("event=chunk_corrupt worker={} fragment={} round={} chunk={}", request_.worker_id(),
-                 request_.fragment(), request_.round(), request_.chunk_index());
+    // Once a stream: a line that damages everything does not fill the log.
+    const auto tell = std::exchange(told_corrupt_, true) ? LogDebug : LogWarning;
+    tell("chunk_corrupt", {{"worker", request_.worker_id()},
+                           {"fragment", request_.fragment()},
+                           {"round", request_.round()},
+                           {"chunk", request_.chunk_index()},
+                           {"reason", "its CRC32C does not match; it is asked for again"}});
     return;
   }
   {

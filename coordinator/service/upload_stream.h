@@ -27,6 +27,7 @@ class UploadStream final : public Stream<grpc::ServerBidiReactor<v1::UploadReque
   void AdvanceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   v1::UploadRequest request_;
+  bool told_corrupt_ = false;  // Of the reading side.
   v1::UploadResponse written_;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;  // request_ belongs to gRPC, or is being taken.
   bool no_more_ ABSL_GUARDED_BY(mutex_) = false;  // The peer has ended its side.

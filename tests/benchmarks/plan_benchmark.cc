@@ -106,7 +106,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? static_cast<int>(ExitCode::kOk) : static_cast<int>(ExitCode::kUsage);
   }
-  DILOCO_CHECK(InitLog("warning").ok());
+  DILOCO_CHECK(InitLog({.level = "warning"}).ok());
   const absl::StatusOr<bool> passed = Run(run, flags);
   if (!passed.ok()) {
     std::cerr << "plan_benchmark: " << passed.status().message() << '\n';

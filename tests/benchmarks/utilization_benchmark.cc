@@ -86,7 +86,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? static_cast<int>(ExitCode::kOk) : static_cast<int>(ExitCode::kUsage);
   }
-  DILOCO_CHECK(InitLog("warning").ok());
+  DILOCO_CHECK(InitLog({.level = "warning"}).ok());
   run.link_rate = LinkRate(run, share);
   const absl::StatusOr<bool> passed = Run(run);
   if (!passed.ok()) {

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,7 +14,9 @@
 #include "CLI/CLI.hpp"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
+#include "common/command_line/log_flags.h"
 #include "common/log/log.h"
+#include "common/rpc/server.h"
 #include "nlohmann/json.hpp"
 #include "tests/load/synthetic_trainer.h"
 #include "tests/load/trace.h"
@@ -39,7 +40,7 @@ struct Flags {
   int64_t checkpoint_every = 10;
   std::string trace;
   std::string port_file;
-  std::string log_level = "info";
+  LogOptions log;
 };
 
 // Theta in the trace of models up to this size.
@@ -97,8 +98,10 @@ absl::Status RunOne(const Flags& flags, int index, Trace* trace) {
   TraceInto(trace, &options, &trainer);
   WorkerStatus last;
   options.on_progress = [&last](const WorkerStatus& status) { last = status; };
-  DILOCO_RETURN_IF_ERROR(
-      RunWorker(options, [&trainer](const RunConfig& config) { return MakeSyntheticTrainer(trainer, config); }));
+  DILOCO_RETURN_IF_ERROR(RunWorker(options, [&](const RunConfig& config) {
+    if (flags.workers == 1) SetLogContext({{"run", config.run.id}, {"worker", options.worker_id}});
+    return MakeSyntheticTrainer(trainer, config);
+  }));
   trace->Write({{"event", "end"},
                 {"worker", options.worker_id},
                 {"version", last.version},
@@ -150,7 +153,7 @@ void AddFlags(CLI::App& app, Flags* flags) {
   app.add_option("--trace", flags->trace, "File for JSON lines");
   app.add_option("--port-file", flags->port_file,
                  "Serves metrics as diloco-worker does, on a port that is written into this file; one worker only");
-  app.add_option("--log-level", flags->log_level, std::string(kLogLevels));
+  AddLogFlags(app, &flags->log);
 }
 
 int Main(int argc, char** argv) {
@@ -170,14 +173,15 @@ int Main(int argc, char** argv) {
     terminated = true;
     interrupted = true;
   });
-  absl::Status status = InitLog(flags.log_level);
+  absl::Status status = InitLog(flags.log);
+  RouteGrpcLog();
   if (status.ok()) {
     status = Run(flags);
   }
   // As diloco-worker: leaving on request is what was asked for.
   if (absl::IsCancelled(status) && terminated) return static_cast<int>(ExitCode::kOk);
   if (!status.ok()) {
-    std::cerr << "synthetic_worker: " << status.message() << '\n';
+    SayFailure("synthetic_worker", std::string(status.message()));
   }
   return static_cast<int>(ExitCodeFor(status));
 }

@@ -10,8 +10,8 @@
 #include "common/base/cpus.h"
 #include "common/base/name.h"
 #include "common/base/status_macros.h"
+#include "common/command_line/log_flags.h"
 #include "common/command_line/usage_error.h"
-#include "common/log/log.h"
 #include <CLI/CLI.hpp>
 
 namespace diloco {
@@ -85,9 +85,7 @@ void AddFlags(CLI::App& app, RawFlags* raw, WorkerFlags* flags) {
       ->envname("DILOCO_PROGRESS")
       ->transform(CLI::CheckedTransformer(styles).description(""))
       ->default_str("auto");
-  app.add_option("--log-level", flags->log_level, absl::StrFormat("One of %s", kLogLevels))
-      ->envname("DILOCO_LOG_LEVEL")
-      ->capture_default_str();
+  AddLogFlags(app, &flags->log);
   app.set_version_flag("--version", absl::StrFormat("%s %s", kWorkerProgram, DILOCO_VERSION));
 }
 
@@ -111,8 +109,7 @@ CLI::App* AddSimulate(CLI::App& app, std::vector<std::string>* workers, Simulate
       ->capture_default_str();
   simulate->add_option("--init", flags->init, "First parameters (.safetensors); default: drawn from run.seed");
   simulate->add_option("--out", flags->out, "File for the lines; - for stdout")->capture_default_str();
-  simulate->add_option("--log-level", flags->log_level, absl::StrFormat("One of %s", kLogLevels))
-      ->capture_default_str();
+  AddLogFlags(*simulate, &flags->log);
   return simulate;
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
+#include "common/log/log.h"
 #include "common/net/host_port.h"
 
 namespace diloco {
@@ -40,7 +41,7 @@ struct WorkerFlags {
   absl::Duration connect_timeout = absl::Minutes(1);
   absl::Duration give_up_after = absl::Minutes(30);
   ProgressStyle progress = ProgressStyle::kAuto;
-  std::string log_level = "info";  // One of kLogLevels.
+  LogOptions log;
 };
 
 // `diloco-worker simulate`: train a whole run in one process.
@@ -56,7 +57,7 @@ struct SimulateFlags {
   std::string init;       // .safetensors with the first parameters. Empty: drawn from run.seed.
   int threads = 1;        // [1, kMaxThreads].
   std::string out = "-";  // File for JSON lines; `-`: stdout.
-  std::string log_level = "warning";
+  LogOptions log = {.level = "warning"};
 };
 
 // `diloco-worker unigram`: print the loss to beat.

@@ -13,8 +13,8 @@
 
 #include "common/base/status_macros.h"
 #include "common/config/config_file.h"
+#include "common/log/log.h"
 #include "nlohmann/json.hpp"
-#include "spdlog/spdlog.h"
 #include "worker/app/trainer_inputs.h"
 #include "worker/simulate/train_simulator.h"
 #include "worker/trainer/torch_trainer.h"
@@ -87,8 +87,12 @@ absl::Status Simulate(const SimulateFlags& flags, const std::atomic<bool>* inter
     workers.push_back({.id = id, .trainer = std::move(trainer)});
   }
   DILOCO_ASSIGN_OR_RETURN(Output output, Output::Open(flags.out));
-  spdlog::info("event=simulation run={} workers={} version={} libtorch={} device={} threads={}", config.run.id,
-               workers.size(), DILOCO_VERSION, LibTorchVersion(), machine.device, flags.threads);
+  LogInfo("simulation", {{"run", config.run.id},
+                         {"workers", workers.size()},
+                         {"software", DILOCO_VERSION},
+                         {"libtorch", LibTorchVersion()},
+                         {"device", machine.device},
+                         {"threads", flags.threads}});
   const auto write = [&](const SimulationReport& report) { return output.WriteLine(JsonLine(report)); };
   DILOCO_ASSIGN_OR_RETURN(
       const std::unique_ptr<TrainSimulator> simulator,

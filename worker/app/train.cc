@@ -8,7 +8,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "spdlog/spdlog.h"
+#include "common/log/log.h"
 #include "worker/app/progress_printer.h"
 #include "worker/app/trainer_inputs.h"
 #include "worker/app/worker_http.h"
@@ -31,8 +31,12 @@ absl::Status Train(const WorkerFlags& flags, const std::atomic<bool>* interrupt)
   if (!flags.port_file.empty()) {
     DILOCO_RETURN_IF_ERROR(WritePortFile(flags.port_file, http.get()));
   }
-  spdlog::info("event=start worker={} version={} libtorch={} device={} threads={} http={}", flags.id, DILOCO_VERSION,
-               LibTorchVersion(), machine.device, flags.threads, http == nullptr ? "none" : http->address().ToString());
+  SetLogContext({{"worker", flags.id}});
+  LogInfo("start", {{"software", DILOCO_VERSION},
+                    {"libtorch", LibTorchVersion()},
+                    {"device", machine.device},
+                    {"threads", flags.threads},
+                    {"http", http == nullptr ? "none" : http->address().ToString()}});
 
   const SteadyClock clock;
   ProgressPrinter printer(flags.progress, flags.id, &clock);
@@ -47,8 +51,10 @@ absl::Status Train(const WorkerFlags& flags, const std::atomic<bool>* interrupt)
   options.checkpoint_every = flags.checkpoint_every;
   options.board = &board;
   options.on_progress = [&printer](const WorkerStatus& status) { printer.Show(status); };
-  const absl::Status status =
-      RunWorker(options, [&](const RunConfig& config) { return MakeTrainer(machine, files, flags.id, config); });
+  const absl::Status status = RunWorker(options, [&](const RunConfig& config) {
+    SetLogContext({{"run", config.run.id}, {"worker", flags.id}});
+    return MakeTrainer(machine, files, flags.id, config);
+  });
   printer.Finish();
   return status;
 }

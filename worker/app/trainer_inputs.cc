@@ -6,7 +6,6 @@
 
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
-#include "spdlog/spdlog.h"
 #include "worker/trainer/initial_parameters.h"
 #include "worker/trainer/torch_trainer.h"
 #include "worker/trainer/transformer.h"
@@ -36,11 +35,13 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(const TrainerMachine& machi
         config.run.id));
   }
   DILOCO_ASSIGN_OR_RETURN(Batches batches, Batches::Create(files, config, worker_id));
-  spdlog::info("event=data worker={} training_tokens={} held_out_tokens={} evaluation_sequences={}", worker_id,
-               batches.training_tokens(), batches.held_out_tokens(), batches.evaluation_windows());
+  LogInfo("data", {{"worker", worker_id},
+                   {"training_tokens", batches.training_tokens()},
+                   {"held_out_tokens", batches.held_out_tokens()},
+                   {"evaluation_sequences", batches.evaluation_windows()}});
   if (batches.evaluation_windows() == 0) {
-    spdlog::warn("event=no_held_out_data worker={} reason={}", worker_id,
-                 Quoted("no sequence is held out: this worker cannot evaluate"));
+    LogWarning("no_held_out_data",
+               {{"worker", worker_id}, {"reason", "no sequence is held out: this worker cannot evaluate"}});
   }
   TorchTrainerOptions options{.device = machine.device, .threads = machine.threads, .initial = {}};
   if (machine.initial.has_value()) {

@@ -10,7 +10,6 @@
 
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
-#include "spdlog/spdlog.h"
 
 namespace diloco {
 namespace {
@@ -66,7 +65,7 @@ absl::StatusOr<std::optional<CheckpointFolder::Found>> CheckpointFolder::LoadNew
     if (loaded.ok()) return Found{std::move(path), *std::move(loaded)};
     if (!absl::IsDataLoss(loaded.status())) return loaded.status();
     damaged_.insert(*number);
-    spdlog::warn("event=checkpoint_damaged reason={}", Quoted(std::string(loaded.status().message())));
+    LogWarning("checkpoint_damaged", {{"path", path}, {"reason", loaded.status().message()}});
   }
   return std::nullopt;
 }
@@ -100,7 +99,7 @@ void CheckpointFolder::Prune() {
   }
   for (const int64_t number : surplus) {
     if (const absl::Status status = files_->Remove(PathOf(number)); !status.ok()) {
-      spdlog::warn("event=checkpoint_not_removed status={}", Quoted(status.ToString()));
+      LogWarning("checkpoint_not_removed", {{"path", PathOf(number)}, {"reason", status.ToString()}});
       continue;
     }
     numbers_.erase(number);

@@ -5,7 +5,6 @@
 
 #include "common/base/check.h"
 #include "common/log/log.h"
-#include "spdlog/spdlog.h"
 
 namespace diloco {
 
@@ -62,19 +61,22 @@ void CheckpointWriter::Run() {
 
 void CheckpointWriter::Write(const WorkerCheckpoint& checkpoint) {
   const MonotonicTime start = clock_->Now();
+  const ReplicaState& replica = checkpoint.training.replica;
+  const int64_t round = replica.step / owner_.config->inner_steps;
   const CheckpointContent content = DescribeCheckpoint(owner_, checkpoint);
   const absl::StatusOr<std::string> path = folder_->Write(content);
   const double seconds = absl::ToDoubleSeconds(clock_->Now() - start);
   board_->Update([seconds](WorkerStatus& status) { status.checkpoint_seconds += seconds; });
-  const ReplicaState& replica = checkpoint.training.replica;
   if (!path.ok()) {
-    spdlog::error("event=checkpoint_failed step={} status={}", replica.step, Quoted(path.status().ToString()));
+    LogError("checkpoint_failed", {{"step", replica.step}, {"round", round}, {"reason", path.status().ToString()}});
     board_->Update([](WorkerStatus& status) { ++status.checkpoints_failed; });
     return;
   }
-  spdlog::info("event=checkpoint_written path={} step={} round={} version={} seconds={:.3f}", Quoted(*path),
-               replica.step, replica.step / owner_.config->inner_steps,
-               checkpoint.sync.fragments.front().outer.consensus.version(), seconds);
+  LogInfo("checkpoint_written", {{"path", *path},
+                                 {"step", replica.step},
+                                 {"round", round},
+                                 {"version", checkpoint.sync.fragments.front().outer.consensus.version()},
+                                 {"seconds", seconds}});
   board_->Update([&](WorkerStatus& status) {
     ++status.checkpoints_written;
     status.checkpoint_step = replica.step;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "common/log/log.h"
-#include "spdlog/spdlog.h"
 #include "worker/loop/seed.h"
 
 namespace diloco {
@@ -59,9 +58,9 @@ void ConsensusDonor::Run() {
     busy_ = status.ok();
     retry_at_ = clock_->Now() + backoff_.Next();
     if (status.ok()) {
-      spdlog::info("event=consensus_given version={}", consensus.version);
+      LogInfo("consensus_given", {{"version", consensus.version}});
     } else {
-      spdlog::warn("event=consensus_not_taken version={} status={}", consensus.version, Quoted(status.ToString()));
+      LogWarning("consensus_not_taken", {{"version", consensus.version}, {"reason", status.ToString()}});
     }
   }
 }

@@ -23,7 +23,6 @@
 #include "common/outer/outer_optimizer.h"
 #include "common/rpc/channel.h"
 #include "diloco/v1/worker.grpc.pb.h"
-#include "spdlog/spdlog.h"
 #include "worker/checkpoint/checkpoint_folder.h"
 #include "worker/checkpoint/checkpoint_writer.h"
 #include "worker/loop/consensus_donor.h"
@@ -79,7 +78,7 @@ absl::StatusOr<std::optional<WorkerCheckpoint>> LoadCheckpoint(const CheckpointO
   absl::StatusOr<WorkerCheckpoint> checkpoint = [&]() -> absl::StatusOr<WorkerCheckpoint> {
     DILOCO_RETURN_IF_ERROR(CheckOwner(owner, found->checkpoint.record));
     for (const std::string& change : ChangedSettings(owner, found->checkpoint.record)) {
-      spdlog::warn("event=setting_changed wins=configuration change={}", Quoted(change));
+      LogWarning("setting_changed", {{"change", change}, {"reason", "the configuration's wins over the checkpoint's"}});
     }
     return RestoreCheckpoint(owner, std::move(found->checkpoint));
   }();
@@ -87,15 +86,16 @@ absl::StatusOr<std::optional<WorkerCheckpoint>> LoadCheckpoint(const CheckpointO
     return absl::Status(checkpoint.status().code(),
                         absl::StrFormat("\"%s\": %s", found->path, std::string(checkpoint.status().message())));
   }
-  spdlog::info("event=checkpoint_loaded path={}", Quoted(found->path));
+  LogInfo("checkpoint_loaded", {{"path", found->path}});
   return *std::move(checkpoint);
 }
 
 void LogResumed(const WorkerCheckpoint& checkpoint, const RunConfig& config, const v1::JoinResponse& joined) {
   const int64_t step = checkpoint.training.replica.step;
-  spdlog::info("event=resumed step={} round={} version={} goes_on={}", step, step / config.inner_steps,
-               checkpoint.sync.fragments.front().outer.consensus.version(),
-               joined.resumes() ? "there" : absl::StrFormat("in round %d", joined.first_round()));
+  LogInfo("resumed", {{"step", step},
+                      {"round", step / config.inner_steps},
+                      {"version", checkpoint.sync.fragments.front().outer.consensus.version()},
+                      {"goes_on", joined.resumes() ? "there" : absl::StrFormat("in round %d", joined.first_round())}});
 }
 
 // A member of the run: everything that lives from joining to leaving.
@@ -184,7 +184,8 @@ class Member {
  private:
   absl::Status Leave() {
     if (!control_.Leave(clock_->Now() + options_.leave_timeout)) {
-      spdlog::warn("event=left_without_answer reason=\"the coordinator did not confirm the last report in time\"");
+      LogWarning("left_without_answer", {{"round", board_->Get().round},
+                                         {"reason", "the coordinator did not confirm the last report in time"}});
     }
     return absl::OkStatus();
   }
@@ -196,7 +197,7 @@ class Member {
     board_->Update([](WorkerStatus& status) { status.suspending = true; });
     control_.ReportSoon();
     if (const absl::Status status = loop->Suspend(clock_->Now() + kSuspendDeadline); !status.ok()) {
-      spdlog::error("event=suspend_failed status={}", Quoted(status.ToString()));
+      LogError("suspend_failed", {{"round", board_->Get().round}, {"reason", status.ToString()}});
     }
   }
 
@@ -225,7 +226,7 @@ class Member {
       if (!IsTransient(status) && !absl::IsAborted(status)) {
         return status;
       }
-      spdlog::warn("event=seed_failed status={}", Quoted(status.ToString()));
+      LogWarning("seed_failed", {{"reason", status.ToString()}});
       DILOCO_RETURN_IF_ERROR(Pause(*clock_, clock_->Now() + backoff.Next(), [this] { return exchange_.CheckHope(); }));
     }
   }
@@ -237,7 +238,7 @@ class Member {
     const auto stub = v1::WorkerService::NewStub(bulk_.front());
     DILOCO_RETURN_IF_ERROR(
         SendSeed(stub.get(), SeedIdentity(), layout_, *FindOuterOptimizer(config_.outer.optimizer), parameters));
-    spdlog::info("event=seeded bytes={}", parameters.size() * sizeof(float));
+    LogInfo("seeded", {{"bytes", parameters.size() * sizeof(float)}});
     return absl::OkStatus();
   }
 
@@ -313,9 +314,12 @@ absl::Status RunMember(const WorkerOptions& given, const TrainerFactory& make_tr
   }
   owner.generation = joined.generation();
   trainer->SetLayout(layout);
-  spdlog::info("event=joined run={} worker={} incarnation={:x} elements={} fragments={} first_round={}", config.run.id,
-               options.worker_id, options.incarnation, layout.element_count(), layout.fragment_count(),
-               joined.first_round());
+  LogInfo("joined", {{"run", config.run.id},
+                     {"worker", options.worker_id},
+                     {"incarnation", absl::StrFormat("%x", options.incarnation)},
+                     {"elements", layout.element_count()},
+                     {"fragments", layout.fragment_count()},
+                     {"first_round", joined.first_round()}});
   if (resumed) LogResumed(*resumed, config, joined);
   board->Update([&config](WorkerStatus& status) {
     status.rounds = config.run.rounds;
@@ -342,7 +346,7 @@ absl::Status RunWorker(const WorkerOptions& options, const TrainerFactory& make_
       return status;
     }
     afresh = true;
-    spdlog::warn("event=starting_again reason={}", Quoted(std::string(status.message())));
+    LogWarning("starting_again", {{"reason", status.message()}});
   }
 }
 

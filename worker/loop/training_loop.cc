@@ -7,7 +7,6 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
-#include "spdlog/spdlog.h"
 
 namespace diloco {
 namespace {
@@ -119,7 +118,7 @@ bool TrainingLoop::IsDrained() {
   if (!parts_.exchange->draining()) return false;
   if (!last_round_) {
     last_round_ = replica_.NewestBegun();
-    spdlog::info("event=draining last_round={}", *last_round_);
+    LogInfo("draining", {{"round", Round()}, {"last_round", *last_round_}});
   }
   return replica_.IsPast(*last_round_);
 }
@@ -177,9 +176,7 @@ absl::StatusOr<TrainingLoop::Turn> TrainingLoop::TakeStaged() {
     if (!replica_.GivesFirst()) HandOver(&each, staged->staged->lambda);
     ++staged;
   }
-  NoteStop(wait);
-  stage_ = Stage::kStopping;
-  return Turn::kMoved;
+  return absl::OkStatus();
 }
 
 void TrainingLoop::HandOver(FragmentStop* stop, float lambda) {
@@ -190,7 +187,7 @@ void TrainingLoop::HandOver(FragmentStop* stop, float lambda) {
     parts_.post(OuterGradientTaken{stop->fragment, round, std::move(stop->outer_gradient), lambda, stop->weight});
     return;
   }
-  spdlog::warn("event=outer_gradient_not_finite fragment={} round={}", stop->fragment, round);
+  LogWarning("outer_gradient_not_finite", {{"fragment", stop->fragment}, {"round", round}});
   parts_.post(RoundAbstained{stop->fragment, round, "the outer gradient was not finite"});
 }
 
@@ -264,7 +261,7 @@ int64_t TrainingLoop::SkipClosedRounds() {
   if (resume == replica_.step()) return 0;
   const int64_t from = replica_.step() / schedule_.inner_steps();
   const int64_t to = resume / schedule_.inner_steps();
-  spdlog::warn("event=rounds_skipped from={} to={} reason=\"they closed before this worker's stop\"", from, to);
+  LogWarning("rounds_skipped", {{"round", from}, {"to", to}, {"reason", "they closed before this worker's stop"}});
   replica_.Jump(resume);
   for (int f = 0; f < layout_.fragment_count(); ++f) Announce(f);
   return to - from;
@@ -292,7 +289,7 @@ absl::Status TrainingLoop::MaybeEvaluate() {
   const absl::StatusOr<EvaluationReport> report = parts_.trainer->Evaluate(copy->parameters);
   if (absl::IsFailedPrecondition(report.status())) {
     can_evaluate_ = false;
-    spdlog::warn("event=no_evaluation reason={}", Quoted(std::string(report.status().message())));
+    LogWarning("no_evaluation", {{"version", copy->version}, {"reason", report.status().message()}});
     return absl::OkStatus();
   }
   DILOCO_RETURN_IF_ERROR(report.status());

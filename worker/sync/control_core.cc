@@ -7,7 +7,6 @@
 
 #include "common/base/limits.h"
 #include "common/log/log.h"
-#include "spdlog/spdlog.h"
 
 namespace diloco {
 namespace {
@@ -63,7 +62,7 @@ void ControlCore::On(const SessionClosed& event, MonotonicTime now) {
     if (std::exchange(farewell_sent_, false) && evaluations_.empty()) {
       may_leave_ = true;
     } else {
-      spdlog::warn("event=session_closed status={}", absl::StatusCodeToString(event.code));
+      LogWarning("session_closed", {{"round", board_->Get().round}, {"reason", absl::StatusCodeToString(event.code)}});
     }
   }
   Step(event, now);
@@ -71,10 +70,10 @@ void ControlCore::On(const SessionClosed& event, MonotonicTime now) {
 
 void ControlCore::On(const JoinAnswered& event, MonotonicTime now) {
   if (event.status.ok()) {
-    spdlog::info("event=rejoined");
+    LogInfo("rejoined", {{"round", board_->Get().round}});
     Take(event.directive);
   } else {
-    spdlog::warn("event=rejoin_failed status={}", Quoted(event.status.ToString()));
+    LogWarning("rejoin_failed", {{"round", board_->Get().round}, {"reason", event.status.ToString()}});
   }
   Step(RejoinAnswered{event.status}, now);
 }

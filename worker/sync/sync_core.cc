@@ -6,7 +6,6 @@
 #include "common/base/check.h"
 #include "common/log/log.h"
 #include "common/outer/method.h"
-#include "spdlog/spdlog.h"
 
 namespace diloco {
 namespace {
@@ -224,8 +223,8 @@ absl::Status SyncCore::On(const UploadReplied& event) {
     answered.held.push_back({range.first(), range.end()});
   }
   if (answered.verdict == UploadVerdict::kRefused) {
-    spdlog::warn("event=contribution_refused fragment={} round={} reason={}", answered.fragment, answered.round,
-                 Quoted(response.reason()));
+    LogWarning("contribution_refused",
+               {{"fragment", answered.fragment}, {"round", answered.round}, {"reason", response.reason()}});
   }
   Upload(answered);
   return absl::OkStatus();

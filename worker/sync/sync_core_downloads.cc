@@ -9,7 +9,6 @@
 #include "common/outer/method.h"
 #include "common/outer/step_scalars_proto.h"
 #include "common/schedule/outer_schedule.h"
-#include "spdlog/spdlog.h"
 #include "worker/sync/sync_core.h"
 
 namespace diloco {
@@ -62,7 +61,7 @@ absl::Status SyncCore::Damaged(uint64_t call, const absl::Status& status) {
   if (!absl::IsDataLoss(status)) {
     return status;
   }
-  spdlog::warn("event=download_damaged reason={}", Quoted(status.ToString()));
+  LogWarning("download_damaged", {{"reason", status.ToString()}});
   Download(DownloadClosed{call, absl::StatusCode::kDataLoss});
   return absl::OkStatus();
 }
@@ -74,7 +73,7 @@ absl::Status SyncCore::On(const DownloadFinished& event) {
   if (event.status.ok() && snapshot_) {
     return TakeSnapshot(event.call);
   }
-  spdlog::info("event=download_closed status={}", Quoted(event.status.ToString()));
+  LogInfo("download_closed", {{"reason", event.status.ToString()}});
   snapshot_.reset();
   Download(DownloadClosed{event.call, event.status.code()});
   return absl::OkStatus();
@@ -104,7 +103,7 @@ absl::Status SyncCore::TakeSnapshot(uint64_t call) {
     return absl::InvalidArgumentError(
         absl::StrFormat("snapshot of version %d in a run of %d rounds", snapshot->version, config_.run.rounds));
   }
-  spdlog::info("event=snapshot_taken version={}", snapshot->version);
+  LogInfo("snapshot_taken", {{"version", snapshot->version}});
   Adopt(*std::move(snapshot));
   std::vector<int64_t> next_rounds;
   for (const FragmentSync& fragment : fragments_) {
@@ -174,7 +173,7 @@ absl::Status SyncCore::On(const SubscriptionItemRead& event) {
       status = absl::OkStatus();
       break;
     case v1::SubscribeResponse::kResync:
-      spdlog::warn("event=resync reason={}", Quoted(event.item.resync().reason()));
+      LogWarning("resync", {{"reason", event.item.resync().reason()}});
       Download(ResyncAsked{event.call});
       return absl::OkStatus();
     case v1::SubscribeResponse::ITEM_NOT_SET:
@@ -236,7 +235,7 @@ absl::Status SyncCore::TakeEnd(uint64_t call, const v1::EndRecord& end) {
                                                              "has received %d rounds of run \"%s\"",
                                                              end.run_id(), end.rounds(), Published(), config_.run.id)));
   }
-  spdlog::info("event=run_ended rounds={}", end.rounds());
+  LogInfo("run_ended", {{"rounds", end.rounds()}});
   Download(EndTaken{call});
   for (const v1::SettledContribution& settled : end.settled()) {
     SettleOwn(settled);
@@ -250,8 +249,9 @@ void SyncCore::SettleOwn(const v1::SettledContribution& settled) {
     return;
   }
   if (settled.settlement() != v1::SETTLEMENT_MERGED) {
-    spdlog::warn("event=contribution_dropped fragment={} round={} settlement={}", settled.id().fragment(),
-                 settled.id().round(), v1::Settlement_Name(settled.settlement()));
+    LogWarning("contribution_dropped", {{"fragment", settled.id().fragment()},
+                                        {"round", settled.id().round()},
+                                        {"reason", v1::Settlement_Name(settled.settlement())}});
   }
   SettleUpTo(settled.id().round(), static_cast<int>(settled.id().fragment()), FateOf(settled.settlement()),
              ContributionFate::kDropped);

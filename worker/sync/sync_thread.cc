@@ -2,9 +2,7 @@
 
 #include <utility>
 
-#include "common/log/log.h"
 #include "common/rpc/status.h"
-#include "spdlog/spdlog.h"
 
 namespace diloco {
 namespace {

@@ -45,7 +45,7 @@ TEST(OptionsTest, ReadsEveryFlag) {
   EXPECT_FALSE(options.http.has_value());
   EXPECT_EQ(options.port_file, "p.json");
   EXPECT_EQ(options.merge_threads, 3);
-  EXPECT_EQ(options.log_level, "debug");
+  EXPECT_EQ(options.log.level, "debug");
   EXPECT_TRUE(options.reflection && options.exit_when_finished && options.allow_plaintext);
 }
 

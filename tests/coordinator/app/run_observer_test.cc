@@ -23,7 +23,7 @@ using testing::internal::GetCapturedStderr;
 
 class RunObserverTest : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(InitLog("info").ok()); }
+  void SetUp() override { ASSERT_TRUE(InitLog({}).ok()); }
   std::string Scrape() const { return prometheus::TextSerializer().Serialize(registry_.Collect()); }
 
   prometheus::Registry registry_;

@@ -65,7 +65,7 @@ TEST(OptionsTest, ReadsEveryFlag) {
   EXPECT_EQ(flags.connect_timeout, absl::Milliseconds(1500));
   EXPECT_EQ(flags.give_up_after, absl::Hours(2));
   EXPECT_EQ(flags.progress, ProgressStyle::kPlain);
-  EXPECT_EQ(flags.log_level, "error");
+  EXPECT_EQ(flags.log.level, "error");
 }
 
 TEST(OptionsTest, FlagsWinOverVariables) {
