@@ -20,6 +20,7 @@
 #include "common/log/log.h"
 #include "common/metrics/process_metrics.h"
 #include "common/net/listen_address.h"
+#include "common/trace/trace.h"
 #include "coordinator/app/files.h"
 #include "coordinator/app/run_observer.h"
 #include "coordinator/driver/driver.h"
@@ -76,11 +77,13 @@ std::string Holder() {
 
 class Coordinator::Impl {
  public:
-  explicit Impl(const CoordinatorOptions& options)
+  // `tracer` may be null.
+  Impl(const CoordinatorOptions& options, std::unique_ptr<Tracer> tracer)
       : options_(options),
+        tracer_(std::move(tracer)),
         metrics_(registry_, kCoordinatorLabels),
         process_(registry_),
-        observer_(&metrics_, &history_,
+        observer_(&metrics_, &history_, tracer_.get(),
                   {.fatal = [this](const absl::Status& status) { latch_.Stop(status); },
                    .finished =
                        [this] {
@@ -182,8 +185,10 @@ class Coordinator::Impl {
     DILOCO_RETURN_IF_ERROR(StartDriver());
     DILOCO_ASSIGN_OR_RETURN(
         service_,
-        Service::Start("--listen", {.run_id = config_.run.id, .address = address, .reflection = options_.reflection},
-                       driver_.get(), &metrics_, PosixFileSystem()));
+        Service::Start(
+            "--listen",
+            {.run_id = config_.run.id, .address = address, .reflection = options_.reflection, .tracer = tracer_.get()},
+            driver_.get(), &metrics_, PosixFileSystem()));
     const std::string http = http_ == nullptr ? "none" : http_->address().ToString();
     DILOCO_RETURN_IF_ERROR(WritePortFile(options_.port_file, service_->address().ToString(), http));
     phase_ = Phase::kReady;
@@ -238,6 +243,7 @@ class Coordinator::Impl {
 
   const CoordinatorOptions options_;
   const SteadyClock clock_;
+  const std::unique_ptr<Tracer> tracer_;
   std::atomic<Phase> phase_ = Phase::kStarting;
   StopLatch latch_;
   prometheus::Registry registry_;
@@ -258,7 +264,11 @@ class Coordinator::Impl {
 };
 
 absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const CoordinatorOptions& options) {
-  auto impl = std::make_unique<Impl>(options);
+  std::unique_ptr<Tracer> tracer;
+  if (!options.trace_file.empty()) {
+    DILOCO_ASSIGN_OR_RETURN(tracer, Tracer::Open({.path = options.trace_file, .process_name = "coordinator"}));
+  }
+  auto impl = std::make_unique<Impl>(options, std::move(tracer));
   DILOCO_RETURN_IF_ERROR(impl->Start());
   return std::unique_ptr<Coordinator>(new Coordinator(std::move(impl)));
 }

@@ -5,6 +5,7 @@
 #include "common/base/cpus.h"
 #include "common/base/status_macros.h"
 #include "common/command_line/log_flags.h"
+#include "common/command_line/trace_flag.h"
 #include "common/command_line/usage_error.h"
 #include <CLI/CLI.hpp>
 
@@ -46,6 +47,7 @@ void AddFlags(CLI::App& app, RawFlags* raw, CoordinatorOptions* options) {
       ->check(CLI::Range(1, kMaxMergeThreads))
       ->capture_default_str();
   AddLogFlags(app, &options->log);
+  AddTraceFlag(app, &options->trace_file);
   app.add_flag("--reflection", options->reflection, "Serve gRPC reflection, for tools such as grpcurl")
       ->envname("DILOCO_REFLECTION");
   app.add_flag("--exit-when-finished", options->exit_when_finished, "Exit with 0 when the run has ended and all left")

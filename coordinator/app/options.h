@@ -23,6 +23,7 @@ struct CoordinatorOptions {
   std::string port_file;         // Empty: none.
   int merge_threads = 1;         // [1, kMaxMergeThreads].
   LogOptions log;
+  std::string trace_file;  // Empty: none.
   bool reflection = false;
   bool exit_when_finished = false;
   bool allow_plaintext = false;

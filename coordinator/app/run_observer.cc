@@ -41,8 +41,10 @@ void RunObserver::OnRecovered(int64_t version, uint64_t snapshot_bytes, int64_t 
   metrics_.round_newest_committed.Set(static_cast<double>(newest_committed));
   metrics_.snapshot_version.Set(static_cast<double>(version));
   metrics_.snapshot_bytes.Set(static_cast<double>(snapshot_bytes));
-  spdlog::info("event=recovered version={} newest_committed={}", version, newest_committed);
+  LogInfo("recovered", {{"version", version}, {"newest_committed", newest_committed}});
 }
+
+void RunObserver::OnEffect(const RoundEffect& effect) { trace_.OnEffect(effect); }
 
 void RunObserver::OnPhase(RunPhase phase) {
   phase_ = phase;
@@ -91,6 +93,7 @@ void RunObserver::OnMembers(const MemberCounts& counts) {
   metrics_.workers_left.Set(counts.left);
   metrics_.workers_evicted.Set(counts.evicted);
   metrics_.workers_participating.Set(counts.participating);
+  trace_.OnMembers(counts.alive, counts.participating);
 }
 
 void RunObserver::OnWorkerJoined(const std::string& worker, bool returning) {
@@ -136,6 +139,7 @@ void RunObserver::OnContribution(const ContributionId& id, Verdict verdict, cons
   if (verdict == Verdict::kWanted) return;
   const size_t index = static_cast<size_t>(verdict) - 1;
   metrics_.contributions[index]->Increment();
+  trace_.OnContribution(id, kVerdictNames[index]);
   const auto tell = verdict == Verdict::kRefused ? LogWarning : LogDebug;
   tell("contribution", {{"verdict", kVerdictNames[index]},
                         {"worker", id.worker},
@@ -148,7 +152,8 @@ void RunObserver::OnConfigurationChanged(const Digest& was, const Digest& is) {
   LogWarning("configuration_changed", {{"was", was.Hex()}, {"is", is.Hex()}});
 }
 
-void RunObserver::OnChunkReceived(uint64_t payload_bytes) {
+void RunObserver::OnChunkReceived(const ContributionId& id, uint64_t payload_bytes) {
+  trace_.OnChunkReceived(id, payload_bytes);
   metrics_.chunks_accepted.Increment();
   metrics_.received_bytes.Increment(static_cast<double>(payload_bytes));
 }
@@ -171,6 +176,7 @@ void RunObserver::OnStaged(uint64_t bytes) { metrics_.staged_bytes.Set(static_ca
 void RunObserver::OnMerged(int fragment, int64_t round, absl::Duration took, double norm) {
   metrics_.merge_duration_seconds.Observe(absl::ToDoubleSeconds(took));
   metrics_.SetAverageNorm(fragment, norm);
+  trace_.OnMerged(fragment, round);
   LogDebug("round_merged",
            {{"fragment", fragment}, {"round", round}, {"seconds", absl::ToDoubleSeconds(took)}, {"norm", norm}});
 }
@@ -182,6 +188,7 @@ void RunObserver::OnCommitted(int fragment, int64_t round, absl::Duration since_
   newest_committed_ = std::max(newest_committed_, round);
   metrics_.round_newest_committed.Set(static_cast<double>(newest_committed_));
   history_.AddCommit(fragment, round, clock_.Now());
+  trace_.OnCommitted(fragment, round, since_opened, merged, dropped, reason);
   LogInfo("round_committed", {{"fragment", fragment},
                               {"round", round},
                               {"merged", merged},
@@ -200,6 +207,7 @@ void RunObserver::OnSettled(v1::Settlement settlement, bool late) {
 void RunObserver::OnPublished(uint64_t payload_bytes, int subscribers) {
   metrics_.published_bytes.Increment(static_cast<double>(payload_bytes) * subscribers);
   metrics_.subscribers.Set(subscribers);
+  trace_.OnPublished(payload_bytes, subscribers);
 }
 
 void RunObserver::OnJournaled(absl::Duration took) {
@@ -213,6 +221,7 @@ void RunObserver::OnSnapshot(int64_t version, absl::Duration took, uint64_t byte
   metrics_.snapshot_write_duration_seconds.Observe(absl::ToDoubleSeconds(took));
   metrics_.snapshot_version.Set(static_cast<double>(version));
   metrics_.snapshot_last_success_timestamp_seconds.Set(UnixSeconds());
+  trace_.OnSnapshot(version, took);
   LogInfo("snapshot", {{"version", version}, {"seconds", absl::ToDoubleSeconds(took)}});
 }
 
@@ -220,6 +229,7 @@ void RunObserver::OnCheckpoint(int64_t version, const std::string& path, absl::D
   metrics_.checkpoints_written.Increment();
   metrics_.checkpoint_write_duration_seconds.Observe(absl::ToDoubleSeconds(took));
   metrics_.checkpoint_last_success_timestamp_seconds.Set(UnixSeconds());
+  trace_.OnCheckpoint(version);
   LogInfo("checkpoint", {{"version", version}, {"path", path}, {"seconds", absl::ToDoubleSeconds(took)}});
 }
 

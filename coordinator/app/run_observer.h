@@ -1,6 +1,5 @@
-// Turns what the driver tells into metrics, log lines and the status page's history, and remembers what ends the process
-// and what holds the run.
-// Its On... functions are the driver's thread's.
+// Turns what the driver tells into metrics, log lines, a trace and the status page's history, and remembers what ends
+// the process and what holds the run. Its On... functions are the driver's thread's.
 #pragma once
 
 #include <functional>
@@ -12,6 +11,8 @@
 #include "common/base/mutex.h"
 #include "common/config/run_config.h"
 #include "common/metrics/coordinator_metrics.h"
+#include "common/trace/trace.h"
+#include "coordinator/app/coordinator_trace.h"
 #include "coordinator/driver/driver_observer.h"
 #include "coordinator/page/run_history.h"
 #include "coordinator/service/method.h"
@@ -50,9 +51,11 @@ class RunObserver final : public DriverObserver {
     std::function<void()> finished;
     std::function<void()> start_again;
   };
-  RunObserver(CoordinatorMetrics* metrics, RunHistory* history, Ends ends)
-      : metrics_(*metrics), history_(*history), ends_(std::move(ends)) {}
+  // `tracer` may be null.
+  RunObserver(CoordinatorMetrics* metrics, RunHistory* history, Tracer* tracer, Ends ends)
+      : metrics_(*metrics), history_(*history), trace_(tracer), ends_(std::move(ends)) {}
 
+  void OnEffect(const RoundEffect& effect) override;
   void OnRecovered(int64_t version, uint64_t snapshot_bytes, int64_t newest_committed) override;
   void OnPhase(RunPhase phase) override;
   void OnWorkerJoined(const std::string& worker, bool returning) override;
@@ -66,7 +69,7 @@ class RunObserver final : public DriverObserver {
   void OnEvaluation(const v1::Evaluation& evaluation) override;
   void OnContribution(const ContributionId& id, Verdict verdict, const std::string& reason) override;
   void OnConfigurationChanged(const Digest& was, const Digest& is) override;
-  void OnChunkReceived(uint64_t payload_bytes) override;
+  void OnChunkReceived(const ContributionId& id, uint64_t payload_bytes) override;
   void OnRoundWaiting(int fragment, int64_t round, const std::string& reason) override;
   void OnOldestRound(const std::optional<OldestRound>& oldest) override;
   void OnStaged(uint64_t bytes) override;
@@ -96,6 +99,7 @@ class RunObserver final : public DriverObserver {
   const SteadyClock clock_;
   CoordinatorMetrics& metrics_;
   RunHistory& history_;
+  CoordinatorTrace trace_;
   const Ends ends_;
   int64_t newest_committed_ = -1;
   RunPhase phase_ = RunPhase::kSeeding;

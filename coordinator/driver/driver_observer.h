@@ -70,7 +70,7 @@ class DriverObserver {
   virtual void OnProgress(const std::string& /*worker*/, const v1::WorkerProgress&) {}
   virtual void OnEvaluation(const v1::Evaluation&) {}
   virtual void OnContribution(const ContributionId&, Verdict, const std::string& /*reason*/) {}
-  virtual void OnChunkReceived(uint64_t /*payload_bytes*/) {}
+  virtual void OnChunkReceived(const ContributionId&, uint64_t /*payload_bytes*/) {}
   // The run goes on with another configuration than it was started with, from here on.
   virtual void OnConfigurationChanged(const Digest& /*was*/, const Digest& /*is*/) {}
   // Who has answered in a round that has not closed is not who it was: why it has not.

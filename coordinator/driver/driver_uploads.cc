@@ -91,12 +91,11 @@ void Driver::Impl::Upload(const v1::UploadRequest& request, const PendingReply<v
     reply(status);
     return;
   }
+  const ContributionId id = IdOf(request);
   if (!request.payload().empty()) {
     received_bytes_ += request.payload().size();
-    world_.observer->OnChunkReceived(request.payload().size());
+    world_.observer->OnChunkReceived(id, request.payload().size());
   }
-
-  const ContributionId id = IdOf(request);
   if (FolderIsBehind()) {
     reply(UploadAnswer(id, v1::CONTRIBUTION_VERDICT_BUSY, "the run is held"));
     return;

@@ -28,6 +28,7 @@ class Service::Impl {
         world_{.run_id = options_.run_id,
                .progress_deadline = options_.progress_deadline,
                .probe_time = options_.probe_time,
+               .tracer = options_.tracer,
                .driver = driver,
                .metrics = metrics,
                .files = files,

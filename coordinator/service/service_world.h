@@ -8,6 +8,7 @@
 
 #include "common/files/file_system.h"
 #include "common/metrics/coordinator_metrics.h"
+#include "common/trace/trace.h"
 #include "coordinator/driver/driver.h"
 #include "coordinator/driver/executor.h"
 #include "coordinator/service/stream_set.h"
@@ -19,6 +20,7 @@ struct ServiceWorld {
   std::string run_id;
   absl::Duration progress_deadline;  // A wait for a peer in a transfer.
   absl::Duration probe_time;         // Of a whole probe.
+  Tracer* tracer = nullptr;          // May be null.
   Driver* driver = nullptr;
   CoordinatorMetrics* metrics = nullptr;
   FileSystem* files = nullptr;  // OpenForRead only, on `readers`.

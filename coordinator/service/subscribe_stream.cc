@@ -2,6 +2,10 @@
 
 #include <grpcpp/impl/codegen/proto_utils.h>
 
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
 #include "common/base/limits.h"
 #include "coordinator/driver/publication.h"
 #include "coordinator/service/checks.h"
@@ -42,6 +46,7 @@ void SubscribeStream::Open(const grpc::ByteBuffer& request) {
     End(status);
     return;
   }
+  worker_ = message.worker_id();
   world_->driver->Subscribe(std::move(message), queue_, [weak](const absl::StatusOr<std::monostate>& reply) {
     const std::shared_ptr<SubscribeStream> self = weak.lock();
     if (self != nullptr && !reply.ok()) self->End(reply.status());
@@ -57,11 +62,17 @@ void SubscribeStream::PumpLocked() {
   if (ended() || writing()) return;
   bool ended_queue = false;
   if (std::shared_ptr<const std::string> message = queue_->Pop(&ended_queue)) {
+    if (world_->tracer != nullptr && sent_bytes_ == 0) sending_since_ = Tracer::Now();
+    sent_bytes_ += message->size();
     written_ = Share(std::move(message));
     WriteLocked(&written_);
-  } else if (ended_queue) {
-    EndLocked(absl::OkStatus());
+    return;
   }
+  if (const uint64_t bytes = std::exchange(sent_bytes_, 0); bytes > 0 && world_->tracer != nullptr) {
+    world_->tracer->AsyncSlice(absl::StrCat("send to ", worker_), sending_since_, Tracer::Now(),
+                               {{"worker", worker_}, {"bytes", bytes}});
+  }
+  if (ended_queue) EndLocked(absl::OkStatus());
 }
 
 void SubscribeStream::OnWriteDone(bool ok) {

@@ -24,7 +24,11 @@ class SubscribeStream final : public Stream<grpc::ServerWriteReactor<grpc::ByteB
   void PumpLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::shared_ptr<DeltaQueue> queue_;  // Set in Open.
+  std::string worker_;                 // Likewise.
   grpc::ByteBuffer written_;
+  // For the trace: what was written since the queue was empty last.
+  uint64_t sent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  MonotonicTime sending_since_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace diloco

@@ -17,6 +17,7 @@
 #include "common/command_line/log_flags.h"
 #include "common/log/log.h"
 #include "common/rpc/server.h"
+#include "common/trace/trace.h"
 #include "nlohmann/json.hpp"
 #include "tests/load/synthetic_trainer.h"
 #include "tests/load/trace.h"
@@ -40,6 +41,7 @@ struct Flags {
   int64_t checkpoint_every = 10;
   std::string trace;
   std::string port_file;
+  std::string slices;
   LogOptions log;
 };
 
@@ -74,7 +76,7 @@ void TraceInto(Trace* trace, WorkerOptions* options, SyntheticTrainerOptions* tr
   };
 }
 
-absl::Status RunOne(const Flags& flags, int index, Trace* trace) {
+absl::Status RunOne(const Flags& flags, int index, Trace* trace, Tracer* tracer) {
   WorkerOptions options;
   StatusBoard board;
   options.board = &board;
@@ -87,6 +89,7 @@ absl::Status RunOne(const Flags& flags, int index, Trace* trace) {
   options.worker_id = flags.workers == 1 ? flags.id : absl::StrCat(flags.id, index);
   options.run_id = flags.run_id;
   options.interrupt = &interrupted;
+  options.tracer = tracer;
   if (!flags.checkpoint_folder.empty()) {
     options.checkpoint_folder =
         flags.workers == 1 ? flags.checkpoint_folder : absl::StrCat(flags.checkpoint_folder, "/", options.worker_id);
@@ -119,11 +122,16 @@ absl::Status RunOne(const Flags& flags, int index, Trace* trace) {
 // The first error, once all workers have ended.
 absl::Status Run(const Flags& flags) {
   Trace trace(flags.trace);
-  if (flags.workers == 1) return RunOne(flags, 0, &trace);
+  std::unique_ptr<Tracer> tracer;
+  if (!flags.slices.empty()) {
+    DILOCO_ASSIGN_OR_RETURN(tracer, Tracer::Open({.path = flags.slices, .process_name = "worker " + flags.id}));
+  }
+  if (flags.workers == 1) return RunOne(flags, 0, &trace, tracer.get());
   std::vector<absl::Status> statuses(static_cast<size_t>(flags.workers));
   std::vector<std::thread> threads;
   for (int index = 0; index < flags.workers; ++index) {
-    threads.emplace_back([&, index] { statuses[static_cast<size_t>(index)] = RunOne(flags, index, &trace); });
+    threads.emplace_back(
+        [&, index] { statuses[static_cast<size_t>(index)] = RunOne(flags, index, &trace, tracer.get()); });
   }
   for (std::thread& thread : threads) thread.join();
   for (const absl::Status& status : statuses) DILOCO_RETURN_IF_ERROR(status);
@@ -153,6 +161,7 @@ void AddFlags(CLI::App& app, Flags* flags) {
   app.add_option("--trace", flags->trace, "File for JSON lines");
   app.add_option("--port-file", flags->port_file,
                  "Serves metrics as diloco-worker does, on a port that is written into this file; one worker only");
+  app.add_option("--slices", flags->slices, "File for what diloco-worker's --trace writes");
   AddLogFlags(app, &flags->log);
 }
 

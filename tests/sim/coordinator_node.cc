@@ -188,7 +188,7 @@ void CoordinatorNode::OnEffect(const RoundEffect& effect) {
   if (const auto* publish = std::get_if<PublishGlobalDelta>(&effect)) on_published_(publish->fragment, publish->round);
 }
 
-void CoordinatorNode::OnChunkReceived(uint64_t) {
+void CoordinatorNode::OnChunkReceived(const ContributionId&, uint64_t) {
   if (!effect_.empty()) Pass(std::exchange(effect_, ""), CrashSide::kAfter);
   chunk_came_ = true;
 }

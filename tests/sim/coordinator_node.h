@@ -88,7 +88,7 @@ class CoordinatorNode final : public Process, private DriverObserver {
 
   // DriverObserver.
   void OnEffect(const RoundEffect& effect) override;
-  void OnChunkReceived(uint64_t payload_bytes) override;
+  void OnChunkReceived(const ContributionId& id, uint64_t payload_bytes) override;
   void OnCommitted(int fragment, int64_t round, absl::Duration since_opened, int merged, int dropped,
                    const std::string& reason) override;
   void OnFatal(const absl::Status& status) override;

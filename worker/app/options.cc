@@ -11,6 +11,7 @@
 #include "common/base/name.h"
 #include "common/base/status_macros.h"
 #include "common/command_line/log_flags.h"
+#include "common/command_line/trace_flag.h"
 #include "common/command_line/usage_error.h"
 #include <CLI/CLI.hpp>
 
@@ -86,6 +87,7 @@ void AddFlags(CLI::App& app, RawFlags* raw, WorkerFlags* flags) {
       ->transform(CLI::CheckedTransformer(styles).description(""))
       ->default_str("auto");
   AddLogFlags(app, &flags->log);
+  AddTraceFlag(app, &flags->trace_file);
   app.set_version_flag("--version", absl::StrFormat("%s %s", kWorkerProgram, DILOCO_VERSION));
 }
 

@@ -42,6 +42,7 @@ struct WorkerFlags {
   absl::Duration give_up_after = absl::Minutes(30);
   ProgressStyle progress = ProgressStyle::kAuto;
   LogOptions log;
+  std::string trace_file;  // Empty: none.
 };
 
 // `diloco-worker simulate`: train a whole run in one process.

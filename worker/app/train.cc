@@ -5,10 +5,12 @@
 #include <memory>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
+#include "common/trace/trace.h"
 #include "worker/app/progress_printer.h"
 #include "worker/app/trainer_inputs.h"
 #include "worker/app/worker_http.h"
@@ -18,6 +20,11 @@
 namespace diloco {
 
 absl::Status Train(const WorkerFlags& flags, const std::atomic<bool>* interrupt) {
+  std::unique_ptr<Tracer> tracer;
+  if (!flags.trace_file.empty()) {
+    DILOCO_ASSIGN_OR_RETURN(
+        tracer, Tracer::Open({.path = flags.trace_file, .process_name = absl::StrCat("worker ", flags.id)}));
+  }
   DILOCO_ASSIGN_OR_RETURN(const DataFiles files, OpenDataFiles(flags.data, flags.held_out));
   DILOCO_ASSIGN_OR_RETURN(const TrainerMachine machine, OpenTrainerMachine(flags.device, flags.threads, flags.init));
   StatusBoard board;
@@ -50,6 +57,7 @@ absl::Status Train(const WorkerFlags& flags, const std::atomic<bool>* interrupt)
   options.checkpoint_folder = flags.checkpoint_folder;
   options.checkpoint_every = flags.checkpoint_every;
   options.board = &board;
+  options.tracer = tracer.get();
   options.on_progress = [&printer](const WorkerStatus& status) { printer.Show(status); };
   const absl::Status status = RunWorker(options, [&](const RunConfig& config) {
     SetLogContext({{"run", config.run.id}, {"worker", flags.id}});

@@ -9,8 +9,13 @@
 namespace diloco {
 
 CheckpointWriter::CheckpointWriter(CheckpointFolder* folder, CheckpointOwner owner, StatusBoard* board,
-                                   const Clock* clock)
-    : folder_(folder), owner_(std::move(owner)), board_(board), clock_(clock) {
+                                   const Clock* clock, Tracer* tracer)
+    : folder_(folder),
+      owner_(std::move(owner)),
+      board_(board),
+      clock_(clock),
+      tracer_(tracer),
+      track_(tracer == nullptr ? 0 : tracer->AddTrack("checkpoint")) {
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -63,6 +68,7 @@ void CheckpointWriter::Write(const WorkerCheckpoint& checkpoint) {
   const MonotonicTime start = clock_->Now();
   const ReplicaState& replica = checkpoint.training.replica;
   const int64_t round = replica.step / owner_.config->inner_steps;
+  const TraceSlice slice(tracer_, track_, "checkpoint", {{"round", round}, {"step", replica.step}});
   const CheckpointContent content = DescribeCheckpoint(owner_, checkpoint);
   const absl::StatusOr<std::string> path = folder_->Write(content);
   const double seconds = absl::ToDoubleSeconds(clock_->Now() - start);

@@ -9,6 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/trace/trace.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/checkpoint_folder.h"
 #include "worker/client/worker_status.h"
@@ -18,8 +19,9 @@ namespace diloco {
 class CheckpointWriter {
  public:
   // Counts in `board` and logs what it writes, and what it cannot: then the checkpoints before are kept. The pointers,
-  // those in `owner` too, outlive the object.
-  CheckpointWriter(CheckpointFolder* folder, CheckpointOwner owner, StatusBoard* board, const Clock* clock);
+  // those in `owner` too, outlive the object. `tracer` may be null.
+  CheckpointWriter(CheckpointFolder* folder, CheckpointOwner owner, StatusBoard* board, const Clock* clock,
+                   Tracer* tracer = nullptr);
   // Ends once the checkpoint that is being written is written.
   ~CheckpointWriter();
 
@@ -38,6 +40,8 @@ class CheckpointWriter {
   const CheckpointOwner owner_;
   StatusBoard* const board_;
   const Clock* const clock_;
+  Tracer* const tracer_;
+  const Tracer::Track track_;
 
   Mutex mutex_;
   CondVar changed_;

@@ -150,7 +150,7 @@ class Member {
                      .on_consensus = options_.on_consensus,
                      .report_soon = [this] { control_.ReportSoon(); },
                      .on_consensus_wanted = [this](FullConsensus consensus) { donor_.Give(std::move(consensus)); }},
-                    &config_, &layout_, &exchange_, board_, clock_, bulk_, std::move(sync_state));
+                    &config_, &layout_, &exchange_, board_, clock_, bulk_, options_.tracer, std::move(sync_state));
     donor_.SetSource([&sync] { sync.Post(ConsensusWanted{}); });
     const absl::Cleanup detach = [this] { donor_.SetSource(nullptr); };
     SetState("waiting for workers");
@@ -327,7 +327,7 @@ absl::Status RunMember(const WorkerOptions& given, const TrainerFactory& make_tr
     status.held.clear();
   });
   std::optional<CheckpointWriter> checkpoints;
-  if (folder != nullptr) checkpoints.emplace(folder.get(), owner, board, &clock);
+  if (folder != nullptr) checkpoints.emplace(folder.get(), owner, board, &clock, options.tracer);
   Member member(&options, &config, &layout, trainer.get(), join, joined, channel, checkpoints ? &*checkpoints : nullptr,
                 board, &clock);
   return member.Run(std::move(resumed));

@@ -20,6 +20,7 @@ TrainingLoop::TrainingLoop(Parts parts, int64_t first_round)
     : parts_(std::move(parts)),
       first_round_(first_round),
       layout_(*parts_.layout),
+      trace_(parts_.options->tracer),
       replica_(parts_.config, parts_.layout, parts_.trainer),
       schedule_(replica_.schedule()),
       fragments_(static_cast<size_t>(layout_.fragment_count())) {
@@ -41,6 +42,8 @@ absl::Status TrainingLoop::Run() {
     DILOCO_ASSIGN_OR_RETURN(const Turn turn, Advance());
     if (turn == Turn::kDone) return absl::OkStatus();
     if (turn == Turn::kMoved) continue;
+    const TraceSlice wait =
+        trace_.Other("wait", {{"round", stage_ == Stage::kTaking ? stops_.front().stop.round : Round()}});
     DILOCO_RETURN_IF_ERROR(stage_ == Stage::kSettling ? parts_.exchange->AwaitEnd() : parts_.exchange->Await(needs_));
   }
 }
@@ -125,7 +128,10 @@ bool TrainingLoop::IsDrained() {
 
 absl::StatusOr<TrainingLoop::Turn> TrainingLoop::TakeStep() {
   DILOCO_RETURN_IF_ERROR(parts_.exchange->Check());
+  const int64_t step = replica_.step();
+  trace_.BeginStep(step, step / schedule_.inner_steps());
   DILOCO_ASSIGN_OR_RETURN(const StepReport report, replica_.Step());
+  trace_.EndStep();
   NoteStep(report);
   stage_ = Stage::kStopping;
   return Turn::kMoved;
@@ -140,12 +146,16 @@ absl::StatusOr<TrainingLoop::Turn> TrainingLoop::Stop() {
     GoOn();
     return Turn::kMoved;
   }
-  DILOCO_ASSIGN_OR_RETURN(finite_, replica_.TakeOuterGradients(&stops_));
-  needs_.clear();
-  for (FragmentStop& each : stops_) {
-    if (replica_.GivesFirst()) HandOver(&each, 0);
-    if (each.stop.sets) {
-      needs_.push_back({each.fragment, each.stop.round, schedule_.Plan(each.stop.round, 0).required});
+  {
+    const TraceSlice slice =
+        trace_.Other("take outer gradients", {{"round", stops_.front().stop.round}, {"fragments", stops_.size()}});
+    DILOCO_ASSIGN_OR_RETURN(finite_, replica_.TakeOuterGradients(&stops_));
+    needs_.clear();
+    for (FragmentStop& each : stops_) {
+      if (replica_.GivesFirst()) HandOver(&each, 0);
+      if (each.stop.sets) {
+        needs_.push_back({each.fragment, each.stop.round, schedule_.Plan(each.stop.round, 0).required});
+      }
     }
   }
   NoteTime();
@@ -168,7 +178,16 @@ absl::StatusOr<TrainingLoop::Turn> TrainingLoop::TakeStaged() {
     status.blocked_seconds += absl::ToDoubleSeconds(wait);
   });
   NoteTime();
-  auto staged = taken->begin();
+  DILOCO_RETURN_IF_ERROR(SetTheta(*taken));
+  NoteStop(wait);
+  stage_ = Stage::kStopping;
+  return Turn::kMoved;
+}
+
+absl::Status TrainingLoop::SetTheta(const std::vector<StagedStop>& taken) {
+  const TraceSlice slice =
+      trace_.Other("set parameters", {{"round", stops_.front().stop.round}, {"fragments", taken.size()}});
+  auto staged = taken.begin();
   for (FragmentStop& each : stops_) {
     if (!each.stop.sets) continue;
     DILOCO_RETURN_IF_ERROR(replica_.SetTheta(each, *staged->staged, finite_));
@@ -201,6 +220,7 @@ absl::Status TrainingLoop::MaybeCheckpoint() {
 }
 
 absl::Status TrainingLoop::HandOverState() {
+  const TraceSlice slice = trace_.Other("copy state", {{"round", Round()}, {"step", replica_.step()}});
   auto training = std::make_shared<TrainingState>();
   DILOCO_ASSIGN_OR_RETURN(training->replica, replica_.Save());
   training->progress = fragments_;
@@ -242,6 +262,7 @@ void TrainingLoop::NoteStop(absl::Duration wait) {
     status.outer_gradients_not_finite += finite_ ? 0 : 1;
   });
   NoteTime();
+  trace_.Curves(*parts_.board);
   if (parts_.options->on_stop) {
     parts_.options->on_stop({.step = stops_.front().stop.step,
                              .round = stops_.front().stop.round,
@@ -285,6 +306,7 @@ absl::Status TrainingLoop::MaybeEvaluate() {
   if (copy == nullptr || !can_evaluate_) {
     return absl::OkStatus();
   }
+  const TraceSlice slice = trace_.Other("evaluation", {{"version", copy->version}});
   const MonotonicTime start = parts_.clock->Now();
   const absl::StatusOr<EvaluationReport> report = parts_.trainer->Evaluate(copy->parameters);
   if (absl::IsFailedPrecondition(report.status())) {

@@ -20,6 +20,7 @@
 #include "diloco/v1/types.pb.h"
 #include "worker/checkpoint/checkpoint_writer.h"
 #include "worker/client/worker_status.h"
+#include "worker/loop/training_trace.h"
 #include "worker/loop/worker_options.h"
 #include "worker/outer/replica.h"
 #include "worker/outer/schedule.h"
@@ -82,6 +83,7 @@ class TrainingLoop {
   void GoOn();
   // The worker is to drain, and its current round is finished.
   bool IsDrained();
+  absl::Status SetTheta(const std::vector<StagedStop>& taken);
   void HandOver(FragmentStop* stop, float lambda);
   // Tells the sync thread which stop of the fragment sets next.
   void Announce(int fragment);
@@ -101,6 +103,7 @@ class TrainingLoop {
   const Parts parts_;
   const int64_t first_round_;
   const Layout& layout_;
+  TrainingTrace trace_;
   Replica replica_;
   const Schedule& schedule_;
 

@@ -14,6 +14,7 @@
 #include "common/base/limits.h"
 #include "common/config/run_config.h"
 #include "common/files/file_system.h"
+#include "common/trace/trace.h"
 #include "worker/client/backoff.h"
 #include "worker/client/upload_machine.h"
 #include "worker/client/worker_status.h"
@@ -62,6 +63,9 @@ struct WorkerOptions {
   std::function<void(int64_t round)> on_wait;
   // From the sync thread, once the version is staged for the fragment's next stop.
   ConsensusObserver on_consensus;
+
+  // What the worker did, as slices. May be null; outlives the worker.
+  Tracer* tracer = nullptr;
 
   // Protocol settings that only tests change.
   absl::Duration leave_timeout = absl::Seconds(10);  // For the coordinator's word that the last report is taken.

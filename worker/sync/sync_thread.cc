@@ -14,11 +14,12 @@ constexpr absl::Duration kIdleWake = absl::Seconds(60);
 
 SyncThread::SyncThread(SyncCore::Options options, const RunConfig* config, const Layout* layout, Exchange* exchange,
                        StatusBoard* board, const Clock* clock, const std::vector<std::shared_ptr<grpc::Channel>>& bulk,
-                       std::optional<SyncState> resumed)
+                       Tracer* tracer, std::optional<SyncState> resumed)
     : clock_(clock),
       exchange_(exchange),
       uploads_(bulk.size()),
-      core_(std::move(options), config, layout, exchange, board, this) {
+      trace_(tracer, static_cast<int>(bulk.size())),
+      core_(Traced(std::move(options)), config, layout, exchange, board, this) {
   for (const std::shared_ptr<grpc::Channel>& channel : bulk) {
     stubs_.push_back(v1::WorkerService::NewStub(channel));
   }
@@ -37,6 +38,16 @@ SyncThread::~SyncThread() {
   CancelDownload(download_id_);
 }
 
+SyncCore::Options SyncThread::Traced(SyncCore::Options options) {
+  if (!trace_.on()) return options;
+  options.on_consensus = [this, inner = std::move(options.on_consensus)](int fragment, int64_t version,
+                                                                         const Digest& digest) {
+    trace_.NoteApplied();
+    if (inner) inner(fragment, version, digest);
+  };
+  return options;
+}
+
 void SyncThread::Run() {
   bool going = core_.HandleTime(clock_->Now()).ok();
   while (going) {
@@ -46,7 +57,9 @@ void SyncThread::Run() {
       return;
     }
     const MonotonicTime now = clock_->Now();
+    if (event) trace_.Begin(*event);
     going = (event ? core_.Handle(*std::move(event), now) : core_.HandleTime(now)).ok();
+    trace_.End();
   }
 }
 
@@ -73,6 +86,7 @@ void SyncThread::OpenUpload(int stream, uint64_t call) {
 void SyncThread::CancelUpload(int stream, uint64_t /*call*/) { uploads_[static_cast<size_t>(stream)]->Cancel(); }
 
 void SyncThread::Send(int stream, v1::UploadRequest request) {
+  trace_.NoteSent(stream, request);
   uploads_[static_cast<size_t>(stream)]->Write(std::move(request));
 }
 

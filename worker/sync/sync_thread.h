@@ -14,15 +14,17 @@
 #include "worker/sync/event_queue.h"
 #include "worker/sync/stream_calls.h"
 #include "worker/sync/sync_core.h"
+#include "worker/sync/sync_trace.h"
 
 namespace diloco {
 
 class SyncThread final : private SyncNetwork {
  public:
-  // `bulk`: wire.connections channels. `resumed`: see SyncCore::Resume. The pointers outlive the object.
+  // `bulk`: wire.connections channels. `tracer` may be null. `resumed`: see SyncCore::Resume. The pointers
+  // outlive the object.
   SyncThread(SyncCore::Options options, const RunConfig* config, const Layout* layout, Exchange* exchange,
              StatusBoard* board, const Clock* clock, const std::vector<std::shared_ptr<grpc::Channel>>& bulk,
-             std::optional<SyncState> resumed);
+             Tracer* tracer, std::optional<SyncState> resumed);
   // Cancels every call and joins the thread.
   ~SyncThread() override;
 
@@ -32,6 +34,7 @@ class SyncThread final : private SyncNetwork {
  private:
   using UploadCall = BidiCall<v1::UploadRequest, v1::UploadResponse>;
 
+  SyncCore::Options Traced(SyncCore::Options options);
   void Run();
 
   void OpenUpload(int stream, uint64_t call) override;
@@ -53,6 +56,7 @@ class SyncThread final : private SyncNetwork {
   std::vector<std::shared_ptr<UploadCall>> uploads_;  // By stream.
   uint64_t download_id_ = 0;
   std::shared_ptr<PacedCall> download_;
+  SyncTrace trace_;
   SyncCore core_;
 
   CallTracker tracker_;  // Before the thread starts and after it has ended, so that callbacks find the queue.

@@ -34,6 +34,7 @@ class RunObserverTest : public testing::Test {
   RunObserver observer_{
       &metrics_,
       &history_,
+      nullptr,
       {.fatal = [this](const absl::Status& status) { fatal_ = status; }, .finished = [this] { ++finished_; }}};
 };
 

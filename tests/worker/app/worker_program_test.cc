@@ -111,6 +111,7 @@ TEST_F(WorkerProgramTest, BadInputsAreFoundBeforeTheCoordinatorIsAsked) {
   EXPECT_REFUSED(RunWith("--init", "/nowhere/init"), 2, HasSubstr("/nowhere/init"));
   EXPECT_REFUSED(RunWith("--init", data_), 2, HasSubstr(data_));
   EXPECT_REFUSED(RunWith("--port-file", "/nowhere/ports"), 2, HasSubstr("/nowhere/ports"));
+  EXPECT_REFUSED(RunWith("--trace", "/nowhere/trace"), 2, HasSubstr("--trace /nowhere/trace: cannot be written"));
   EXPECT_REFUSED(RunWith("--log-format", "xml"), 2, HasSubstr("use one of text, json"));
 }
 
