@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,9 +30,16 @@ std::string HostName() {
   return host;
 }
 
+// Names a host and a boot of it, in containers too: whose monotonic clock the times are of.
+std::string BootId() {
+  std::string id;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
+  return id.empty() ? HostName() : id;
+}
+
 // 31 bits, positive, as some readers want it.
 uint32_t DrawPid(MonotonicTime now) {
-  const std::string who = absl::StrFormat("%s %d %d", HostName(), getpid(), now.nanoseconds);
+  const std::string who = absl::StrFormat("%s %s %d %d", BootId(), HostName(), getpid(), now.nanoseconds);
   return (ComputeCrc32c(who).value >> 1) | 1;
 }
 
@@ -72,11 +81,12 @@ Tracer::Tracer(int fd, Options options) : options_(std::move(options)), pid_(Dra
   const auto wall = std::chrono::system_clock::now().time_since_epoch();
   const int64_t unix_us = std::chrono::duration_cast<std::chrono::microseconds>(wall).count();
   const std::string host = HostName();
+  const std::string boot = BootId();
   Add(absl::StrFormat(R"({"ph":"M","name":"process_name","pid":%d,"args":{"name":%s}})", pid_,
                       JsonString(options_.process_name)));
   Add(absl::StrFormat(R"({"ph":"i","s":"p","name":"trace_start","cat":"%s","pid":%d,"tid":0,"ts":%s,"args":%s})",
                       kCategory, pid_, Microseconds(now.nanoseconds),
-                      ArgsJson({{"unix_us", unix_us}, {"host", host}, {"process_id", getpid()}})));
+                      ArgsJson({{"unix_us", unix_us}, {"host", host}, {"boot", boot}, {"process_id", getpid()}})));
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -120,11 +130,11 @@ void Tracer::AsyncSlice(std::string_view name, MonotonicTime begin, MonotonicTim
     return ++last_async_;
   }();
   const auto half = [&](char phase, MonotonicTime at, const std::string& args_json) {
-    Add(absl::StrFormat(R"({"ph":"%c","name":%s,"cat":"%s","id2":{"local":"0x%x"},"pid":%d,"tid":0,"ts":%s,"args":%s})",
-                        phase, JsonString(name), kCategory, id, pid_, Microseconds(at.nanoseconds), args_json));
+    return absl::StrFormat(
+        R"({"ph":"%c","name":%s,"cat":"%s","id2":{"local":"0x%x"},"pid":%d,"tid":0,"ts":%s,"args":%s})", phase,
+        JsonString(name), kCategory, id, pid_, Microseconds(at.nanoseconds), args_json);
   };
-  half('b', begin, ArgsJson(args));
-  half('e', end, "{}");
+  Add(absl::StrCat(half('b', begin, ArgsJson(args)), ",\n", half('e', end, "{}")));
 }
 
 void Tracer::Instant(Track track, std::string_view name, MonotonicTime at, TraceArgs args) {

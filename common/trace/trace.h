@@ -89,7 +89,7 @@ class Tracer {
 
   void SliceWith(Track track, std::string_view name, MonotonicTime begin, MonotonicTime end,
                  const std::string& args_json);
-  // Takes one event, an object.
+  // Takes an event, an object, or several with commas between.
   void Add(std::string_view event);
   void Run();
   // The last event and the array's end.

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "common/log/log.h"
+#include "tests/support/process.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/trace_file.h"
 
@@ -80,6 +82,8 @@ TEST_F(TracerTest, SaysWhatTheWallClockWasAtItsStart) {
   EXPECT_GE(start.at("ts").get<double>() * 1000, static_cast<double>(monotonic_before.nanoseconds) - 1);
   EXPECT_LE(start.at("ts").get<double>() * 1000, static_cast<double>(Tracer::Now().nanoseconds) + 1);
   EXPECT_EQ(start.at("args").at("process_id"), getpid());
+  EXPECT_EQ(start.at("args").at("boot").get<std::string>() + "\n",
+            testing::ReadFile("/proc/sys/kernel/random/boot_id"));
 }
 
 TEST_F(TracerTest, AScopeIsASliceAndWithoutATracerItIsNothing) {
