@@ -1,6 +1,7 @@
 #include "common/base/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -33,11 +34,15 @@ absl::Status SyncFolderOf(const std::string& path) {
 
 AtomicFile::AtomicFile(std::string path, int fd) : path_(std::move(path)), temporary_(path_ + ".tmp"), fd_(fd) {}
 
-absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(std::string path) {
+absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(std::string path, Access access) {
   const std::string temporary = path + ".tmp";
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+  const mode_t mode = access == Access::kOwner ? 0600 : 0644;
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
   if (fd < 0) return ErrnoStatus("create", temporary);
-  return std::unique_ptr<AtomicFile>(new AtomicFile(std::move(path), fd));
+  std::unique_ptr<AtomicFile> file(new AtomicFile(std::move(path), fd));
+  // A leftover of a crash keeps the mode that it had.
+  if (access == Access::kOwner && ::fchmod(fd, mode) != 0) return ErrnoStatus("protect", temporary);
+  return file;
 }
 
 AtomicFile::~AtomicFile() {

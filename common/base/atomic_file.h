@@ -15,8 +15,11 @@ namespace diloco {
 
 class AtomicFile {
  public:
+  // Who may read it; only its owner may write.
+  enum class Access { kAll, kOwner };
+
   // Errors here and below: those of the operating system, with the path.
-  static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(std::string path);
+  static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(std::string path, Access access = Access::kAll);
   // Removes the temporary file unless Commit() succeeded.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <grpcpp/channel.h>
+#include <grpcpp/security/credentials.h>
 
 #include <memory>
 #include <string>
@@ -27,6 +28,8 @@ inline constexpr absl::Duration kLongestReconnectBackoff = absl::Milliseconds(80
 
 // A channel of its own: several to one target are several TCP connections, so that control never waits behind bulk.
 // Connects on first use, directly whatever proxy the environment names. `target`: HOST:PORT (see ParseHostPort).
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target);
+std::shared_ptr<grpc::Channel> MakeChannel(
+    const std::string& target,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials = grpc::InsecureChannelCredentials());
 
 }  // namespace diloco

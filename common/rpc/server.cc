@@ -8,15 +8,20 @@
 #include <grpcpp/impl/server_builder_plugin.h>
 #include <grpcpp/resource_quota.h>
 
+#include <cstring>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 
 #include "common/base/limits.h"
+#include "common/base/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
 #include "common/net/listen_address.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/credentials.h"
 
 namespace diloco {
 namespace {
@@ -35,6 +40,25 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
 
 int Milliseconds(absl::Duration duration) { return static_cast<int>(absl::ToInt64Milliseconds(duration)); }
 
+// How gRPC begins its line about a handshake that failed.
+constexpr char kHandshakeFailed[] = "Handshake failed";
+
+// gRPC's log is the process's, so who listens to it is as well.
+struct HandshakeObserver {
+  Mutex mutex;
+  std::function<void(std::string_view)> failed ABSL_GUARDED_BY(mutex);
+};
+HandshakeObserver& TheHandshakeObserver() {
+  static auto* observer = new HandshakeObserver;  // gRPC may log until the process has ended.
+  return *observer;
+}
+
+void TellHandshakeFailure(std::string_view text) {
+  HandshakeObserver& observer = TheHandshakeObserver();
+  MutexLock lock(&observer.mutex);
+  if (observer.failed) observer.failed(text);
+}
+
 }  // namespace
 
 absl::StatusOr<RpcServer> StartRpcServer(std::string_view what, const RpcServerOptions& options,
@@ -48,7 +72,9 @@ absl::StatusOr<RpcServer> StartRpcServer(std::string_view what, const RpcServerO
   grpc::ServerBuilder builder;
   if (!options.reflection) builder.SetOption(std::make_unique<WithoutReflection>());
   int port = 0;
-  builder.AddListeningPort(result.address.ToString(), grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(result.address.ToString(),
+                           options.tls.given() ? TlsServerCredentials(options.tls) : grpc::InsecureServerCredentials(),
+                           &port);
   for (const NamedService& service : services) builder.RegisterService(service.service);
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.SetMaxSendMessageSize(kMaxMessageBytes);
@@ -81,8 +107,15 @@ void StopRpcServer(grpc::Server* server, absl::Duration deadline) {
 
 void RouteGrpcLog() {
   gpr_set_log_function([](gpr_log_func_args* args) {
+    if (std::strstr(args->message, kHandshakeFailed) != nullptr) TellHandshakeFailure(args->message);
     LogDebug("grpc", {{"severity", gpr_log_severity_string(args->severity)}, {"text", args->message}});
   });
+}
+
+void OnHandshakeFailure(std::function<void(std::string_view text)> failed) {
+  HandshakeObserver& observer = TheHandshakeObserver();
+  MutexLock lock(&observer.mutex);
+  observer.failed = std::move(failed);
 }
 
 }  // namespace diloco

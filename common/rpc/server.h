@@ -4,6 +4,7 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/time/time.h"
 
 #include "common/net/host_port.h"
+#include "common/tls/tls_files.h"
 
 namespace diloco {
 
@@ -20,6 +22,7 @@ inline constexpr int kMaxCallsPerConnection = 64;
 
 struct RpcServerOptions {
   HostPort address;         // Port 0: any free one.
+  TlsFiles tls;             // Checked before. Not given: plaintext, and whoever connects is believed.
   bool reflection = false;  // Standard server reflection, for tools such as grpcurl.
 };
 
@@ -45,5 +48,10 @@ void StopRpcServer(grpc::Server* server, absl::Duration deadline);
 
 // gRPC writes its own log lines into ours, as debug. Once, at the start of a program.
 void RouteGrpcLog();
+
+// From here on `failed` hears of TLS handshakes that a server of this process could not finish, in gRPC's words, which
+// do not say with whom; nullptr: nobody does. gRPC tells in its log alone, so RouteGrpcLog has to have been called.
+// `failed` is called by gRPC's threads, under a lock, and must not block.
+void OnHandshakeFailure(std::function<void(std::string_view text)> failed);
 
 }  // namespace diloco

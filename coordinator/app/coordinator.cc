@@ -100,6 +100,7 @@ class Coordinator::Impl {
     DILOCO_ASSIGN_OR_RETURN(config_yaml_, ReadConfigFile(options_.config_path));
     DILOCO_ASSIGN_OR_RETURN(config_, ParseRunConfig(config_yaml_, options_.config_path));
     DILOCO_RETURN_IF_ERROR(CheckPortFile(options_.port_file));
+    DILOCO_RETURN_IF_ERROR(CheckCertificate());
     // A port in use is said now, before the data folder is touched; it opens when everything is restored.
     DILOCO_ASSIGN_OR_RETURN(const HostPort address, ResolveListenAddress("--listen", options_.listen));
     DILOCO_RETURN_IF_ERROR(ProbeListenAddress("--listen", address));
@@ -110,7 +111,7 @@ class Coordinator::Impl {
                       {"data_dir", options_.data_folder},
                       {"merge_threads", options_.merge_threads}});
     ShowSettings(config_, &metrics_);
-    if (!IsLoopback(address.host)) {
+    if (!IsLoopback(address.host) && !options_.tls.given()) {
       LogWarning("plaintext", {{"listen", address.ToString()},
                                {"reason", "traffic beyond loopback is neither encrypted nor authenticated"}});
     }
@@ -140,6 +141,15 @@ class Coordinator::Impl {
 
  private:
   enum class Phase { kStarting, kReady, kStopping };
+
+  absl::Status CheckCertificate() const {
+    if (!options_.tls.given()) return absl::OkStatus();
+    DILOCO_ASSIGN_OR_RETURN(
+        const OwnCertificate own,
+        CheckTlsFilesFor(options_.tls, {.run = config_.run.id, .role = Role::kCoordinator, .name = ""}));
+    spdlog::info("event=certificate identity={} expires=\"{}\"", own.identity.Uri(), absl::FormatTime(own.expires));
+    return absl::OkStatus();
+  }
 
   absl::Status StartHttp() {
     if (!options_.http.has_value()) return absl::OkStatus();
@@ -185,10 +195,13 @@ class Coordinator::Impl {
     DILOCO_RETURN_IF_ERROR(StartDriver());
     DILOCO_ASSIGN_OR_RETURN(
         service_,
-        Service::Start(
-            "--listen",
-            {.run_id = config_.run.id, .address = address, .reflection = options_.reflection, .tracer = tracer_.get()},
-            driver_.get(), &metrics_, PosixFileSystem()));
+        Service::Start("--listen",
+                       {.run_id = config_.run.id,
+                        .address = address,
+                        .tls = options_.tls,
+                        .reflection = options_.reflection,
+                         .tracer = tracer_.get()},
+                       driver_.get(), &metrics_, PosixFileSystem()));
     const std::string http = http_ == nullptr ? "none" : http_->address().ToString();
     DILOCO_RETURN_IF_ERROR(WritePortFile(options_.port_file, service_->address().ToString(), http));
     phase_ = Phase::kReady;

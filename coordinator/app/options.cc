@@ -5,6 +5,7 @@
 #include "common/base/cpus.h"
 #include "common/base/status_macros.h"
 #include "common/command_line/log_flags.h"
+#include "common/command_line/tls_flags.h"
 #include "common/command_line/trace_flag.h"
 #include "common/command_line/usage_error.h"
 #include <CLI/CLI.hpp>
@@ -52,6 +53,7 @@ void AddFlags(CLI::App& app, RawFlags* raw, CoordinatorOptions* options) {
       ->envname("DILOCO_REFLECTION");
   app.add_flag("--exit-when-finished", options->exit_when_finished, "Exit with 0 when the run has ended and all left")
       ->envname("DILOCO_EXIT_WHEN_FINISHED");
+  AddTlsFlags(app, &options->tls);
   app.add_flag("--allow-plaintext", options->allow_plaintext,
                "Listen beyond loopback without TLS, on a trusted network")
       ->envname("DILOCO_ALLOW_PLAINTEXT");
@@ -60,10 +62,12 @@ void AddFlags(CLI::App& app, RawFlags* raw, CoordinatorOptions* options) {
 
 absl::Status ReadAddresses(const RawFlags& raw, CoordinatorOptions* options) {
   DILOCO_ASSIGN_OR_RETURN(options->listen, ParseHostPort("--listen", raw.listen, PortZero::kAllow));
-  if (!IsLoopback(options->listen.host) && !options->allow_plaintext) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "--listen %s is beyond loopback, where traffic would be plaintext; on a trusted network add --allow-plaintext",
-        options->listen.ToString()));
+  DILOCO_RETURN_IF_ERROR(options->tls.CheckComplete());
+  if (!IsLoopback(options->listen.host) && !options->tls.given() && !options->allow_plaintext) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("--listen %s is beyond loopback, where traffic would be plaintext; give --tls-cert, --tls-key "
+                        "and --tls-ca, or on a trusted network --allow-plaintext",
+                        options->listen.ToString()));
   }
   options->http.reset();
   if (raw.http == "none") return absl::OkStatus();

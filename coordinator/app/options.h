@@ -9,6 +9,7 @@
 
 #include "common/log/log.h"
 #include "common/net/host_port.h"
+#include "common/tls/tls_files.h"
 
 namespace diloco {
 
@@ -26,6 +27,7 @@ struct CoordinatorOptions {
   std::string trace_file;  // Empty: none.
   bool reflection = false;
   bool exit_when_finished = false;
+  TlsFiles tls;                    // Not given: plaintext.
   bool allow_plaintext = false;
 };
 
@@ -36,7 +38,7 @@ struct CommandLine {
 };
 
 // Flags win over variables. Errors, kInvalidArgument: an unknown flag, a flag without its value, a value that is none,
-// a required flag that is absent, an address beyond loopback without --allow-plaintext.
+// a required flag that is absent, an address beyond loopback with neither TLS nor --allow-plaintext.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
 }  // namespace diloco

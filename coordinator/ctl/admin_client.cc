@@ -17,8 +17,9 @@ using Stub = v1::AdminService::StubInterface;
 
 class AdminClient::Caller {
  public:
-  Caller(const std::shared_ptr<grpc::Channel>& channel, std::string address, std::string run_id, absl::Duration timeout)
-      : address_(std::move(address)),
+  Caller(const std::shared_ptr<grpc::Channel>& channel, CoordinatorLink link, std::string run_id,
+         absl::Duration timeout)
+      : link_(std::move(link)),
         run_id_(std::move(run_id)),
         timeout_(timeout),
         stub_(v1::AdminService::NewStub(channel)) {}
@@ -38,19 +39,19 @@ class AdminClient::Caller {
     return absl::Status(status.code(),
                         absl::StrFormat("cannot reach the coordinator at %s: %s; check that it runs and the address "
                                         "(--coordinator or DILOCO_COORDINATOR)",
-                                        address_, std::string(status.message())));
+                                        link_.address(), std::string(status.message())));
   }
 
  private:
-  const std::string address_;
+  const CoordinatorLink link_;
   const std::string run_id_;
   const absl::Duration timeout_;
   const std::unique_ptr<Stub> stub_;
 };
 
-AdminClient::AdminClient(const std::shared_ptr<grpc::Channel>& channel, std::string address, std::string run_id,
+AdminClient::AdminClient(const std::shared_ptr<grpc::Channel>& channel, CoordinatorLink link, std::string run_id,
                          absl::Duration timeout)
-    : caller_(std::make_unique<const Caller>(channel, std::move(address), std::move(run_id), timeout)) {}
+    : caller_(std::make_unique<const Caller>(channel, std::move(link), std::move(run_id), timeout)) {}
 
 AdminClient::~AdminClient() = default;
 

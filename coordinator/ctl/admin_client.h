@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
+#include "common/rpc/coordinator_link.h"
 #include "diloco/v1/admin.pb.h"
 
 namespace grpc {
@@ -20,8 +21,8 @@ namespace diloco {
 // within the timeout; else what the service says (see admin.proto). Thread-safe.
 class AdminClient {
  public:
-  // `address`: what `channel` leads to, for errors. `run_id`: empty for whatever run the coordinator has.
-  AdminClient(const std::shared_ptr<grpc::Channel>& channel, std::string address, std::string run_id,
+  // `channel`: one over `link`. `run_id`: empty for whatever run the coordinator has.
+  AdminClient(const std::shared_ptr<grpc::Channel>& channel, CoordinatorLink link, std::string run_id,
               absl::Duration timeout);
   ~AdminClient();
 

@@ -29,20 +29,24 @@ Examples:
   dilococtl plan --preset 1B --up 400Mbit           what a run would take, before there is one
   dilococtl config check run.yaml                   what the coordinator would make of it
   dilococtl --coordinator 10.0.0.5:7070 preflight   can this machine take part?
+  dilococtl certs init --run english --out certs --worker east --coordinator-name 10.0.0.5
 )";
 
 constexpr char kFooter[] = R"(
 Exit codes: 0 done, 1 failure, 2 wrong usage, 3 the coordinator cannot be reached, 4 not found, 5 not allowed now,
 6 `status`: the run is held, 130 interrupted.
 JSON is the message of proto/diloco/v1/admin.proto: 64-bit integers are strings, NaN and infinity are null. What asks
-no administrator (`plan`, `preflight`, `config check`, `checkpoint verify`, `journal verify`) has objects of its own.)";
+no administrator (`plan`, `preflight`, `config check`, `checkpoint verify`, `journal verify`, `certs`) has objects of
+its own.)";
 
 struct NounTitle {
   const char* noun;
   const char* title;
 };
-constexpr NounTitle kNouns[] = {
-    {"round", "Rounds"}, {"worker", "Workers"}, {"checkpoint", "Checkpoints"}, {"config", "Configuration"}, {"journal", "A data folder"}, {"run", "The run"}};
+constexpr NounTitle kNouns[] = {{"round", "Rounds"},          {"worker", "Workers"},
+                                {"checkpoint", "Checkpoints"}, {"config", "Configuration"},
+                                {"journal", "A data folder"},  {"certs", "Certificates"},
+                                {"run", "The run"}};
 
 std::string TitleOf(const std::string& noun) {
   for (const NounTitle& entry : kNouns) {

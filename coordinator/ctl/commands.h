@@ -22,6 +22,8 @@ Command ConfigCheckCommand();
 Command JournalVerifyCommand();
 Command RunRecoverCommand();
 Command PlanCommand();
+Command CertsInitCommand();
+Command CertsIssueCommand();
 Command PreflightCommand();
 Command CompletionCommand();
 
@@ -42,6 +44,8 @@ inline std::vector<Command> AllCommands() {
           JournalVerifyCommand(),
           RunRecoverCommand(),
           PlanCommand(),
+          CertsInitCommand(),
+          CertsIssueCommand(),
           PreflightCommand(),
           CompletionCommand()};
 }

@@ -4,8 +4,9 @@
 
 #include "common/base/name.h"
 #include "common/base/status_macros.h"
+#include "common/command_line/tls_flags.h"
 #include "common/net/host_port.h"
-#include "common/rpc/channel.h"
+#include "common/rpc/coordinator_link.h"
 #include "coordinator/ctl/flags.h"
 #include <CLI/CLI.hpp>
 
@@ -15,6 +16,7 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
   app.add_option("--coordinator", options.coordinator, "Address, HOST:PORT")
       ->envname("DILOCO_COORDINATOR")
       ->capture_default_str();
+  AddTlsFlags(app, &options.tls);
   app.add_option("--run", options.run, "Id of the run; default: whatever run the coordinator has");
   app.add_option("-o,--output", options.output, "table, wide (more columns) or json")
       ->check(CLI::IsMember({"table", "wide", "json"}))
@@ -28,8 +30,10 @@ absl::StatusOr<ExitCode> RunRemotely(const RemoteAction& action, const GlobalOpt
                           ParseHostPort("--coordinator", options.coordinator, PortZero::kRefuse));
   if (!options.run.empty()) DILOCO_RETURN_IF_ERROR(ValidateName("--run", options.run));
   DILOCO_ASSIGN_OR_RETURN(const absl::Duration timeout, ParseWait("--timeout", options.timeout));
-  const std::shared_ptr<grpc::Channel> channel = MakeChannel(address.ToString());
-  const AdminClient client(channel, address.ToString(), options.run, timeout);
+  DILOCO_RETURN_IF_ERROR(options.tls.CheckComplete());
+  DILOCO_ASSIGN_OR_RETURN(const CoordinatorLink link, CoordinatorLink::Open(address.ToString(), options.tls));
+  const std::shared_ptr<grpc::Channel> channel = link.NewChannel();
+  const AdminClient client(channel, link, options.run, timeout);
   return action({.client = client,
                  .channel = channel,
                  .address = address,

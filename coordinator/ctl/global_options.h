@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "common/tls/tls_files.h"
 #include "coordinator/ctl/command.h"
 
 namespace diloco {
@@ -12,6 +13,7 @@ namespace diloco {
 // As given on the command line or in the environment.
 struct GlobalOptions {
   std::string coordinator = "127.0.0.1:7070";
+  TlsFiles tls;  // Not given: plaintext.
   std::string run;
   std::string output = "table";
   std::string timeout = "10s";

@@ -13,6 +13,7 @@
 #include "common/files/file_system.h"
 #include "common/metrics/coordinator_metrics.h"
 #include "common/net/host_port.h"
+#include "common/tls/tls_files.h"
 #include "common/trace/trace.h"
 #include "coordinator/driver/driver.h"
 
@@ -21,6 +22,7 @@ namespace diloco {
 struct ServiceOptions {
   std::string run_id;
   HostPort address;                                            // Port 0: any free one.
+  TlsFiles tls;                                                // Checked before. Not given: plaintext.
   bool reflection = false;                                     // Standard server reflection.
   Tracer* tracer = nullptr;                                    // Null: no trace.
   absl::Duration progress_deadline = kStreamProgressDeadline;  // Of a wait for a peer in a transfer.

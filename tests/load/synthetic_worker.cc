@@ -15,6 +15,7 @@
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/command_line/log_flags.h"
+#include "common/command_line/tls_flags.h"
 #include "common/log/log.h"
 #include "common/rpc/server.h"
 #include "common/trace/trace.h"
@@ -32,6 +33,7 @@ std::atomic<bool> terminated = false;
 
 struct Flags {
   std::string coordinator;
+  TlsFiles tls;
   std::string id;
   std::string run_id;
   int workers = 1;
@@ -86,6 +88,7 @@ absl::Status RunOne(const Flags& flags, int index, Trace* trace, Tracer* tracer)
     DILOCO_RETURN_IF_ERROR(WritePortFile(flags.port_file, http.get()));
   }
   options.coordinator = flags.coordinator;
+  options.tls = flags.tls;
   options.worker_id = flags.workers == 1 ? flags.id : absl::StrCat(flags.id, index);
   options.run_id = flags.run_id;
   options.interrupt = &interrupted;
@@ -140,6 +143,7 @@ absl::Status Run(const Flags& flags) {
 
 void AddFlags(CLI::App& app, Flags* flags) {
   app.add_option("--coordinator", flags->coordinator, "HOST:PORT")->required();
+  AddTlsFlags(app, &flags->tls);
   app.add_option("--id", flags->id, "Worker id; of several workers what precedes each one's number")->required();
   app.add_option("--run", flags->run_id, "Run id; default: whatever run the coordinator has");
   app.add_option("--workers", flags->workers, "Workers in this process, --worker and up")->check(CLI::PositiveNumber);

@@ -11,6 +11,7 @@
 #include "common/base/name.h"
 #include "common/base/status_macros.h"
 #include "common/command_line/log_flags.h"
+#include "common/command_line/tls_flags.h"
 #include "common/command_line/trace_flag.h"
 #include "common/command_line/usage_error.h"
 #include <CLI/CLI.hpp>
@@ -57,6 +58,7 @@ void AddMachineFlags(CLI::App& app, WorkerFlags* flags) {
 void AddFlags(CLI::App& app, RawFlags* raw, WorkerFlags* flags) {
   app.add_option("--coordinator", raw->coordinator, "HOST:PORT of the coordinator")->envname("DILOCO_COORDINATOR");
   app.add_option("--id", flags->id, "This worker's name in the run, such as its datacenter's")->envname("DILOCO_ID");
+  AddTlsFlags(app, &flags->tls);
   AddMachineFlags(app, flags);
   app.add_option("--run", flags->run_id, "Refuse to take part in any other run; default: take what there is")
       ->envname("DILOCO_RUN");
@@ -144,6 +146,7 @@ absl::StatusOr<WorkerFlags> Check(const RawFlags& raw, WorkerFlags flags) {
   if (flags.id.empty()) return Missing("--id");
   if (flags.data.empty()) return Missing("--data");
   DILOCO_ASSIGN_OR_RETURN(flags.coordinator, ParseHostPort("--coordinator", raw.coordinator, PortZero::kRefuse));
+  DILOCO_RETURN_IF_ERROR(flags.tls.CheckComplete());
   DILOCO_RETURN_IF_ERROR(ValidateName("worker id", flags.id));
   if (!flags.run_id.empty()) {
     DILOCO_RETURN_IF_ERROR(ValidateName("run id", flags.run_id));

@@ -12,6 +12,7 @@
 
 #include "common/log/log.h"
 #include "common/net/host_port.h"
+#include "common/tls/tls_files.h"
 
 namespace diloco {
 
@@ -27,6 +28,7 @@ enum class ProgressStyle {
 // `diloco-worker`: train.
 struct WorkerFlags {
   HostPort coordinator;
+  TlsFiles tls;  // Not given: plaintext.
   std::string id;
   std::string data;      // File or folder.
   std::string held_out;  // Empty: the configuration's share of `data`.

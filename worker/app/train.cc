@@ -49,6 +49,7 @@ absl::Status Train(const WorkerFlags& flags, const std::atomic<bool>* interrupt)
   ProgressPrinter printer(flags.progress, flags.id, &clock);
   WorkerOptions options;
   options.coordinator = flags.coordinator.ToString();
+  options.tls = flags.tls;
   options.run_id = flags.run_id;
   options.worker_id = flags.id;
   options.connect_timeout = flags.connect_timeout;

@@ -21,7 +21,7 @@
 #include "common/layout/layout_proto.h"
 #include "common/log/log.h"
 #include "common/outer/outer_optimizer.h"
-#include "common/rpc/channel.h"
+#include "common/rpc/coordinator_link.h"
 #include "diloco/v1/worker.grpc.pb.h"
 #include "worker/checkpoint/checkpoint_folder.h"
 #include "worker/checkpoint/checkpoint_writer.h"
@@ -101,10 +101,11 @@ void LogResumed(const WorkerCheckpoint& checkpoint, const RunConfig& config, con
 // A member of the run: everything that lives from joining to leaving.
 class Member {
  public:
-  Member(const WorkerOptions* options, const RunConfig* config, const Layout* layout, Trainer* trainer,
-         const v1::JoinRequest& join, const v1::JoinResponse& joined, std::shared_ptr<grpc::Channel> control,
-         CheckpointWriter* checkpoints, StatusBoard* board, const Clock* clock)
+  Member(const WorkerOptions* options, const CoordinatorLink* link, const RunConfig* config, const Layout* layout,
+         Trainer* trainer, const v1::JoinRequest& join, const v1::JoinResponse& joined,
+         std::shared_ptr<grpc::Channel> control, CheckpointWriter* checkpoints, StatusBoard* board, const Clock* clock)
       : options_(*options),
+        link_(*link),
         config_(*config),
         layout_(*layout),
         trainer_(trainer),
@@ -245,7 +246,7 @@ class Member {
   std::vector<std::shared_ptr<grpc::Channel>> MakeBulkChannels() const {
     std::vector<std::shared_ptr<grpc::Channel>> channels;
     for (int i = 0; i < config_.wire.connections; ++i) {
-      channels.push_back(MakeChannel(options_.coordinator));
+      channels.push_back(link_.NewChannel());
     }
     return channels;
   }
@@ -260,6 +261,7 @@ class Member {
   }
 
   const WorkerOptions& options_;
+  const CoordinatorLink& link_;
   const RunConfig& config_;
   const Layout& layout_;
   Trainer* const trainer_;
@@ -275,8 +277,8 @@ class Member {
 
 // As one member of the run. `afresh`: whatever the checkpoint folder has. Errors: those of RunWorker; kAborted: an
 // operator has replaced the consensus.
-absl::Status RunMember(const WorkerOptions& given, const TrainerFactory& make_trainer, bool afresh,
-                       StatusBoard* board) {
+absl::Status RunMember(const WorkerOptions& given, const CoordinatorLink& link, const TrainerFactory& make_trainer,
+                       bool afresh, StatusBoard* board) {
   const SteadyClock clock;
   WorkerOptions options = given;
   options.incarnation = given.incarnation != 0 ? given.incarnation : RandomIncarnation();
@@ -287,7 +289,7 @@ absl::Status RunMember(const WorkerOptions& given, const TrainerFactory& make_tr
     const std::string holder = absl::StrFormat("worker %s, pid %d", options.worker_id, getpid());
     DILOCO_ASSIGN_OR_RETURN(folder, CheckpointFolder::Open(options.files, options.checkpoint_folder, holder));
   }
-  const std::shared_ptr<grpc::Channel> channel = MakeChannel(options.coordinator);
+  const std::shared_ptr<grpc::Channel> channel = link.NewChannel();
   const auto stub = v1::WorkerService::NewStub(channel);
   Introduction introduction(&options, &clock, stub.get());
 
@@ -328,8 +330,8 @@ absl::Status RunMember(const WorkerOptions& given, const TrainerFactory& make_tr
   });
   std::optional<CheckpointWriter> checkpoints;
   if (folder != nullptr) checkpoints.emplace(folder.get(), owner, board, &clock, options.tracer);
-  Member member(&options, &config, &layout, trainer.get(), join, joined, channel, checkpoints ? &*checkpoints : nullptr,
-                board, &clock);
+  Member member(&options, &link, &config, &layout, trainer.get(), join, joined, channel,
+                checkpoints ? &*checkpoints : nullptr, board, &clock);
   return member.Run(std::move(resumed));
 }
 
@@ -337,11 +339,17 @@ absl::Status RunMember(const WorkerOptions& given, const TrainerFactory& make_tr
 
 absl::Status RunWorker(const WorkerOptions& options, const TrainerFactory& make_trainer) {
   DILOCO_RETURN_IF_ERROR(ValidateName("worker id", options.worker_id));
+  if (options.tls.given()) {
+    DILOCO_RETURN_IF_ERROR(
+        CheckTlsFilesFor(options.tls, {.run = options.run_id, .role = Role::kWorker, .name = options.worker_id})
+            .status());
+  }
+  DILOCO_ASSIGN_OR_RETURN(const CoordinatorLink link, CoordinatorLink::Open(options.coordinator, options.tls));
   StatusBoard own;
   StatusBoard* const board = options.board != nullptr ? options.board : &own;
   bool afresh = false;
   while (true) {
-    const absl::Status status = RunMember(options, make_trainer, afresh, board);
+    const absl::Status status = RunMember(options, link, make_trainer, afresh, board);
     if (!absl::IsAborted(status)) {
       return status;
     }

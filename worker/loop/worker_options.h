@@ -14,6 +14,7 @@
 #include "common/base/limits.h"
 #include "common/config/run_config.h"
 #include "common/files/file_system.h"
+#include "common/tls/tls_files.h"
 #include "common/trace/trace.h"
 #include "worker/client/backoff.h"
 #include "worker/client/upload_machine.h"
@@ -37,6 +38,7 @@ struct StopReport {
 
 struct WorkerOptions {
   std::string coordinator;   // HOST:PORT.
+  TlsFiles tls;              // Not given: plaintext. Else a certificate of this worker.
   std::string run_id;        // Empty: whatever run the coordinator has.
   std::string worker_id;     // See ValidateName.
   uint64_t incarnation = 0;  // 0: drawn at random.

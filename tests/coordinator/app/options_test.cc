@@ -81,10 +81,26 @@ TEST(OptionsTest, WhatIsWrongIsOneSentence) {
   EXPECT_THAT(std::string(Parse({"--config", "c"}).status().message()), HasSubstr("--data-dir"));
 }
 
+TEST(OptionsTest, TlsTakesAllThreeFilesAndThenMayListenAnywhere) {
+  const absl::StatusOr<CommandLine> parsed =
+      ParseRun({"--listen", "0.0.0.0:7070", "--tls-cert", "c", "--tls-key", "k", "--tls-ca", "a"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->options.tls.certificate, "c");
+  EXPECT_EQ(parsed->options.tls.key, "k");
+  EXPECT_EQ(parsed->options.tls.authority, "a");
+  const absl::Status some = ParseRun({"--tls-cert", "c", "--tls-key", "k"}).status();
+  EXPECT_EQ(some.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(some.message()), HasSubstr("--tls-ca is missing"));
+  setenv("DILOCO_TLS_CERT", "from-environment", 1);
+  EXPECT_THAT(std::string(ParseRun({}).status().message()), HasSubstr("--tls-key is missing"));
+  unsetenv("DILOCO_TLS_CERT");
+}
+
 TEST(OptionsTest, PlaintextBeyondLoopbackIsAskedFor) {
   const absl::Status refused = ParseRun({"--listen", "0.0.0.0:7070"}).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("--allow-plaintext"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("--tls-cert"));
   EXPECT_TRUE(ParseRun({"--listen", "0.0.0.0:7070", "--allow-plaintext"}).ok());
 }
 

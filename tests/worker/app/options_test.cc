@@ -78,6 +78,14 @@ TEST(OptionsTest, FlagsWinOverVariables) {
   EXPECT_EQ(flags.run_id, "from-flag");
 }
 
+TEST(OptionsTest, TlsTakesAllThreeFiles) {
+  const WorkerFlags flags = ParseFlags({"--tls-cert", "c", "--tls-key", "k", "--tls-ca", "a"});
+  EXPECT_EQ(flags.tls.certificate, "c");
+  EXPECT_EQ(flags.tls.key, "k");
+  EXPECT_EQ(flags.tls.authority, "a");
+  EXPECT_THAT(ErrorWith({"--tls-key", "k"}), HasSubstr("--tls-cert is missing"));
+}
+
 TEST(OptionsTest, MissingFlagIsNamed) {
   EXPECT_THAT(Error({}), HasSubstr("--coordinator is required"));
   EXPECT_THAT(Error({"--coordinator", "host:7070"}), HasSubstr("--id is required"));
