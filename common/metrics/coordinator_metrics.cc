@@ -86,6 +86,8 @@ CoordinatorMetrics::CoordinatorMetrics(Registry& registry, const LabelValues& va
       journal_bytes(OneGauge(registry, kJournalBytes)),
       disk_free_bytes(OneGauge(registry, kDiskFree)),
       disk_refusals(CountersOf(registry, kDiskRefusals, "what", values.disk_users)),
+      authentication_failures(CountersOf(registry, kAuthenticationFailures, "reason", values.refusals)),
+      calls_limited(CountersOf(registry, kCallsLimited, "limit", values.limits)),
       calls_open(GaugesOf(registry, kCallsOpen, "method", values.methods)),
       methods_(values.methods.begin(), values.methods.end()),
       calls_(&CounterFamily(registry, kCalls)),

@@ -24,7 +24,8 @@ inline constexpr int kMaxFragmentSeries = 64;
 struct CoordinatorMetrics {
   // `methods`: names of the calls that are served; `phases`: names of the run's phases; `verdicts`: of the answers to
   // a contribution; `disk_users`: of what the disk is asked for; `hold_causes`: of what holds a run; `outcomes`: of what
-  // becomes of a contribution. They are the label values, in this order.
+  // becomes of a contribution; `refusals`: why a peer is not let in; `limits`: of each caller. They are the label values,
+  // in this order.
   struct LabelValues {
     absl::Span<const char* const> methods;
     absl::Span<const char* const> phases;
@@ -32,6 +33,8 @@ struct CoordinatorMetrics {
     absl::Span<const char* const> disk_users;
     absl::Span<const char* const> hold_causes;
     absl::Span<const char* const> outcomes;
+    absl::Span<const char* const> refusals;
+    absl::Span<const char* const> limits;
   };
   CoordinatorMetrics(prometheus::Registry& registry, const LabelValues& values);
 
@@ -97,7 +100,9 @@ struct CoordinatorMetrics {
   std::vector<prometheus::Counter*> disk_refusals;  // By index of `disk_users`.
 
   // ---- Calls ----
-  std::vector<prometheus::Gauge*> calls_open;  // By index of `methods`.
+  std::vector<prometheus::Counter*> authentication_failures;  // By index of `refusals`.
+  std::vector<prometheus::Counter*> calls_limited;            // By index of `limits`.
+  std::vector<prometheus::Gauge*> calls_open;                 // By index of `methods`.
   // A call that ended `took` after its start. `method`: index of `methods`.
   void CountCall(size_t method, absl::StatusCode code, absl::Duration took);
 

@@ -125,6 +125,10 @@ inline constexpr MetricName kDiskRefusals = {
 inline constexpr MetricName kCalls = {"diloco_rpc_server_handled_total", "Calls that ended, by method and code"};
 inline constexpr MetricName kCallDuration = {"diloco_rpc_server_handling_seconds",
                                              "Time from start to end of a call, by method; of a stream, its life"};
+inline constexpr MetricName kAuthenticationFailures = {
+    "diloco_authentication_failures_total", "Connections and calls refused for the certificate shown, by reason"};
+inline constexpr MetricName kCallsLimited = {
+    "diloco_calls_limited_total", "Calls refused because their caller was over a limit of its own, by limit"};
 inline constexpr MetricName kCallsOpen = {"diloco_rpc_server_open", "Calls that are open, by method"};
 
 // ---- Worker ----

@@ -147,7 +147,8 @@ class Coordinator::Impl {
     DILOCO_ASSIGN_OR_RETURN(
         const OwnCertificate own,
         CheckTlsFilesFor(options_.tls, {.run = config_.run.id, .role = Role::kCoordinator, .name = ""}));
-    spdlog::info("event=certificate identity={} expires=\"{}\"", own.identity.Uri(), absl::FormatTime(own.expires));
+    LogInfo("certificate", {{"identity", own.identity.Uri()},
+                            {"expires", absl::FormatTime(absl::RFC3339_sec, own.expires, absl::UTCTimeZone())}});
     return absl::OkStatus();
   }
 

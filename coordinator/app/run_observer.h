@@ -15,7 +15,9 @@
 #include "coordinator/app/coordinator_trace.h"
 #include "coordinator/driver/driver_observer.h"
 #include "coordinator/page/run_history.h"
+#include "coordinator/service/call_limits.h"
 #include "coordinator/service/method.h"
+#include "coordinator/service/refusal.h"
 
 namespace diloco {
 
@@ -39,7 +41,9 @@ inline constexpr CoordinatorMetrics::LabelValues kCoordinatorLabels = {.methods 
                                                                        .verdicts = kVerdictNames,
                                                                        .disk_users = kDiskUserNames,
                                                                        .hold_causes = kHoldCauseNames,
-                                                                       .outcomes = kOutcomeNames};
+                                                                       .outcomes = kOutcomeNames,
+                                                                       .refusals = kRefusalNames,
+                                                                       .limits = kCallLimitNames};
 
 // What the configuration says, for dashboards and alerts to compare with.
 void ShowSettings(const RunConfig& config, CoordinatorMetrics* metrics);

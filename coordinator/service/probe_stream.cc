@@ -45,6 +45,7 @@ void ProbeStream::OnReadDone(bool ok) {
     return;
   }
   response_.set_run_id(world_->run_id);
+  response_.set_identity(caller().Uri());
   response_.mutable_payload()->resize(request_.answer_bytes());
   WriteLocked(&response_);
 }

@@ -50,6 +50,7 @@ void SeedStream::OnReadDone(bool ok) {
 
 absl::Status SeedStream::Take() {
   DILOCO_RETURN_IF_ERROR(CheckForm(request_));
+  DILOCO_RETURN_IF_ERROR(CheckSpeaker(request_));
   if (!PayloadIsGood(request_)) {
     return absl::DataLossError(
         absl::StrFormat("the piece at offset %d was damaged on its way; send the parameters again", request_.offset()));

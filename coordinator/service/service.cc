@@ -25,6 +25,7 @@ class Service::Impl {
   Impl(ServiceOptions options, Driver* driver, CoordinatorMetrics* metrics, FileSystem* files)
       : options_(std::move(options)),
         readers_(kSnapshotReaders),
+        gate_({.run_id = options_.run_id, .tls = options_.tls.given(), .limits = options_.limits}, metrics),
         world_{.run_id = options_.run_id,
                .progress_deadline = options_.progress_deadline,
                .probe_time = options_.probe_time,
@@ -35,14 +36,19 @@ class Service::Impl {
                .readers = &readers_,
                .watchdog = &watchdog_,
                .streams = &streams_,
+               .gate = &gate_,
                .seed_open = &seed_open_,
                .probe_open = &probe_open_},
         worker_service_(&world_),
         admin_service_(&world_) {}
 
-  ~Impl() { Stop(kDrainDeadline); }
+  ~Impl() {
+    Stop(kDrainDeadline);
+    OnHandshakeFailure(nullptr);
+  }
 
   absl::Status Listen(std::string_view what) {
+    OnHandshakeFailure([this](std::string_view text) { gate_.HandshakeFailed(text); });
     DILOCO_ASSIGN_OR_RETURN(server_,
                             StartRpcServer(what,
                                            {.address = options_.address,
@@ -71,6 +77,7 @@ class Service::Impl {
   ThreadPool readers_;
   Watchdog watchdog_;
   StreamSet streams_;
+  Gatekeeper gate_;
   std::atomic<bool> seed_open_ = false;
   std::atomic<bool> probe_open_ = false;
   const ServiceWorld world_;

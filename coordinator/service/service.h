@@ -16,6 +16,7 @@
 #include "common/tls/tls_files.h"
 #include "common/trace/trace.h"
 #include "coordinator/driver/driver.h"
+#include "coordinator/service/call_limits.h"
 
 namespace diloco {
 
@@ -24,6 +25,7 @@ struct ServiceOptions {
   HostPort address;                                            // Port 0: any free one.
   TlsFiles tls;                                                // Checked before. Not given: plaintext.
   bool reflection = false;                                     // Standard server reflection.
+  CallLimits::Options limits;                                  // Of each caller.
   Tracer* tracer = nullptr;                                    // Null: no trace.
   absl::Duration progress_deadline = kStreamProgressDeadline;  // Of a wait for a peer in a transfer.
   absl::Duration probe_time = kMaxProbeTime;                   // Of a whole probe.

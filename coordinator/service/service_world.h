@@ -11,6 +11,7 @@
 #include "common/trace/trace.h"
 #include "coordinator/driver/driver.h"
 #include "coordinator/driver/executor.h"
+#include "coordinator/service/gatekeeper.h"
 #include "coordinator/service/stream_set.h"
 #include "coordinator/service/watchdog.h"
 
@@ -27,6 +28,7 @@ struct ServiceWorld {
   Executor* readers = nullptr;
   Watchdog* watchdog = nullptr;
   StreamSet* streams = nullptr;
+  Gatekeeper* gate = nullptr;
   std::atomic<bool>* seed_open = nullptr;  // One seed is assembled at a time: it is as large as the model.
   std::atomic<bool>* probe_open = nullptr;  // Likewise: probes would measure each other.
 };

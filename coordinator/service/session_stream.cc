@@ -1,5 +1,6 @@
 #include "coordinator/service/session_stream.h"
 
+#include "common/base/status_macros.h"
 #include "coordinator/driver/shutting_down.h"
 #include "coordinator/service/checks.h"
 
@@ -27,12 +28,19 @@ void SessionStream::OnReadDone(bool ok) {
     End(absl::OkStatus());
     return;
   }
-  if (const absl::Status status = CheckForm(request_); !status.ok()) {
+  if (const absl::Status status = Check(); !status.ok()) {
     End(status);
     return;
   }
   world_->driver->SessionMessage(token_, std::exchange(request_, {}));
   Read();
+}
+
+absl::Status SessionStream::Check() const {
+  DILOCO_RETURN_IF_ERROR(CheckForm(request_));
+  DILOCO_RETURN_IF_ERROR(CheckSpeaker(request_));
+  for (const v1::Evaluation& evaluation : request_.evaluations()) DILOCO_RETURN_IF_ERROR(CheckSpeaker(evaluation));
+  return absl::OkStatus();
 }
 
 void SessionStream::Send(v1::SessionResponse response) {

@@ -22,6 +22,8 @@ class SessionStream final : public Stream<grpc::ServerBidiReactor<v1::SessionReq
   void Send(v1::SessionResponse response);
   void AdvanceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Read();
+  // The message in request_.
+  absl::Status Check() const;
 
   Driver::SessionToken token_ = 0;
   v1::SessionRequest request_;

@@ -15,7 +15,9 @@ SnapshotStream::SnapshotStream(const ServiceWorld* world, grpc::CallbackServerCo
     : Stream(world, context, Method::kFetchSnapshot) {}
 
 void SnapshotStream::Open(const v1::FetchSnapshotRequest& request) {
-  if (const absl::Status status = CheckForm(request); !status.ok()) {
+  absl::Status status = CheckForm(request);
+  if (status.ok()) status = CheckSpeaker(request);
+  if (!status.ok()) {
     End(status);
     return;
   }

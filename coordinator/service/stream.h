@@ -14,12 +14,14 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 #include "common/base/check.h"
 #include "common/base/mutex.h"
 #include "common/rpc/status.h"
 #include "coordinator/driver/shutting_down.h"
 #include "coordinator/service/call_record.h"
+#include "coordinator/service/gatekeeper.h"
 #include "coordinator/service/service_world.h"
 
 namespace diloco {
@@ -34,12 +36,18 @@ class Stream : public Reactor, public DrainableStream, public std::enable_shared
     world_->streams->Add(self_);
   }
 
+  // The caller may make this call; else the call has ended. Called by Launch.
+  bool Admitted() {
+    if (!caller_.ok()) End(caller_.status());
+    return caller_.ok();
+  }
+
   void OnCancel() override { End(absl::CancelledError("the caller is gone")); }
 
   void Drain() override { End(ShuttingDown()); }
 
   void OnDone() final {
-    OnClosed();
+    if (caller_.ok()) OnClosed();
     world_->streams->Remove(this);
     std::shared_ptr<Stream> self;  // Dropped last, after the lock.
     MutexLock lock(&mutex_);
@@ -51,12 +59,23 @@ class Stream : public Reactor, public DrainableStream, public std::enable_shared
 
  protected:
   Stream(const ServiceWorld* world, grpc::CallbackServerContext* context, Method method)
-      : world_(world), context_(context), record_(world->metrics, method) {}
+      : world_(world),
+        context_(context),
+        record_(world->metrics, method),
+        caller_(world->gate->Admit(method, *context)) {}
 
   // The end is decided, and the caller cannot know yet. Called once.
   virtual void OnEndLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
-  // The call is over; nothing of gRPC's may be used any more. Called once, without the lock.
+  // The call is over; nothing of gRPC's may be used any more. Called once after Open, without the lock.
   virtual void OnClosed() {}
+
+  // From Open on.
+  const Caller& caller() const { return **caller_; }
+  // Of each message that names a worker. Errors: as Caller::MaySpeakFor.
+  template <typename Message>
+  absl::Status CheckSpeaker(const Message& message) const {
+    return caller().MaySpeakFor(message.worker_id());
+  }
 
   // Ends the call: at once, or when the write under way has come back. Only the first end counts.
   void End(const absl::Status& status) {
@@ -122,17 +141,19 @@ class Stream : public Reactor, public DrainableStream, public std::enable_shared
 
   grpc::CallbackServerContext* context_ ABSL_GUARDED_BY(mutex_);  // nullptr: the call is over.
   const CallRecord record_;
+  const absl::StatusOr<std::shared_ptr<const Caller>> caller_;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   Watchdog::Token wait_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<absl::Status> status_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Stream> self_;
 };
 
-// Starts a stream and hands it to gRPC. Open() may already use and even end it: gRPC acts on that when it has it.
+// Starts a stream, if the caller is admitted, and hands it to gRPC. Open() may already use and even end it: gRPC acts on
+// that when it has it.
 template <typename S, typename... Arguments>
 S* Launch(const std::shared_ptr<S>& stream, Arguments&&... open_arguments) {
   stream->Hold();
-  stream->Open(std::forward<Arguments>(open_arguments)...);
+  if (stream->Admitted()) stream->Open(std::forward<Arguments>(open_arguments)...);
   return stream.get();
 }
 

@@ -42,7 +42,9 @@ void SubscribeStream::Open(const grpc::ByteBuffer& request) {
     End(absl::InvalidArgumentError("the request cannot be read"));
     return;
   }
-  if (const absl::Status status = CheckForm(message); !status.ok()) {
+  absl::Status status = CheckForm(message);
+  if (status.ok()) status = CheckSpeaker(message);
+  if (!status.ok()) {
     End(status);
     return;
   }

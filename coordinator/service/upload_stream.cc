@@ -47,10 +47,13 @@ void UploadStream::OnReadDone(bool ok) {
 }
 
 void UploadStream::Take() {
-  if (const absl::Status status = CheckForm(request_); !status.ok()) {
+  absl::Status status = CheckForm(request_);
+  if (status.ok()) status = CheckSpeaker(request_);
+  if (!status.ok()) {
     End(status);
     return;
   }
+  const size_t bytes = request_.payload().size();
   if (!PayloadIsGood(request_)) {
     world_->metrics->chunks_corrupt.Increment();
     // Once a stream: a line that damages everything does not fill the log.
@@ -62,13 +65,20 @@ void UploadStream::Take() {
                            {"reason", "its CRC32C does not match; it is asked for again"}});
     return;
   }
+  if (status = caller().TakeBytes(bytes); !status.ok()) {
+    End(status);
+    return;
+  }
   {
     MutexLock lock(&mutex_);
     ++in_flight_;
   }
   world_->driver->Upload(std::exchange(request_, {}),
-                         [self = std::static_pointer_cast<UploadStream>(shared_from_this())](
-                             absl::StatusOr<v1::UploadResponse> response) { self->Answer(std::move(response)); });
+                         [self = std::static_pointer_cast<UploadStream>(shared_from_this()),
+                          bytes](absl::StatusOr<v1::UploadResponse> response) {
+                           self->caller().GiveBytes(bytes);
+                           self->Answer(std::move(response));
+                         });
 }
 
 void UploadStream::Answer(absl::StatusOr<v1::UploadResponse> response) {

@@ -26,7 +26,10 @@ constexpr const char* kVerdicts[] = {"stored", "refused"};
 constexpr const char* kDiskUsers[] = {"journal"};
 constexpr const char* kCauses[] = {"disk"};
 constexpr const char* kOutcomes[] = {"merged", "dropped_late"};
-constexpr CoordinatorMetrics::LabelValues kLabels = {kMethods, kPhases, kVerdicts, kDiskUsers, kCauses, kOutcomes};
+constexpr const char* kRefusals[] = {"role"};
+constexpr const char* kLimits[] = {"call_rate"};
+constexpr CoordinatorMetrics::LabelValues kLabels = {kMethods, kPhases,   kVerdicts, kDiskUsers,
+                                                     kCauses,  kOutcomes, kRefusals, kLimits};
 
 std::string Scrape(const prometheus::Registry& registry) {
   return prometheus::TextSerializer().Serialize(registry.Collect());

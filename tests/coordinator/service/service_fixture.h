@@ -14,6 +14,7 @@
 #include "common/metrics/coordinator_metrics.h"
 #include "coordinator/driver/driver.h"
 #include "coordinator/driver/thread_pool.h"
+#include "coordinator/service/gatekeeper.h"
 #include "coordinator/service/method.h"
 #include "coordinator/service/service.h"
 #include "coordinator/store/store.h"
@@ -58,7 +59,13 @@ class ServiceTest : public ::testing::Test {
     thread_ = std::thread([this] { driver_->Run(); });
     absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(
         "--listen",
-        {.run_id = "r1", .address = {"127.0.0.1", 0}, .reflection = reflection, .progress_deadline = progress_deadline, .probe_time = probe_time_},
+        {.run_id = "r1",
+         .address = {"127.0.0.1", 0},
+         .tls = tls_,
+         .reflection = reflection,
+         .limits = limits_,
+         .progress_deadline = progress_deadline,
+         .probe_time = probe_time_},
         driver_.get(), &metrics_, PosixFileSystem());
     ASSERT_TRUE(service.ok()) << service.status();
     service_ = *std::move(service);
@@ -86,12 +93,18 @@ class ServiceTest : public ::testing::Test {
 
   std::string config_ = kConfig;
   absl::Duration probe_time_ = kMaxProbeTime;
+  TlsFiles tls_;  // Not given: plaintext.
+  CallLimits::Options limits_;
   static constexpr const char* kNoNames[] = {"only", "unused", "values", "here"};
   const SteadyClock clock_;
   ::diloco::testing::TempFolder folder_;
   DriverObserver observer_;
   prometheus::Registry registry_;
-  CoordinatorMetrics metrics_{registry_, {.methods = kMethodNames, .phases = kNoNames, .verdicts = kNoNames}};
+  CoordinatorMetrics metrics_{registry_, {.methods = kMethodNames,
+                                           .phases = kNoNames,
+                                           .verdicts = kNoNames,
+                                           .refusals = kRefusalNames,
+                                           .limits = kCallLimitNames}};
   std::unique_ptr<Store> store_;
   ThreadPool disk_{1};
   ThreadPool pool_{2};

@@ -52,16 +52,25 @@ TEST(SessionStreamTest, ADirectiveThatWaitsBehindAWriteIsSentBeforeTheStop) {
   HandWorker west(&coordinator, "west", 1);
   ASSERT_TRUE(east.Join().ok());
   prometheus::Registry registry;
-  CoordinatorMetrics metrics(registry, {.methods = kMethodNames, .phases = kNoNames, .verdicts = kNoNames});
+  CoordinatorMetrics metrics(
+      registry,
+      {.methods = kMethodNames,
+       .phases = kNoNames,
+       .verdicts = kNoNames,
+       .refusals = kRefusalNames,
+       .limits = kCallLimitNames});
   Watchdog watchdog;
   StreamSet streams;
+  Gatekeeper gate({.run_id = "test"}, &metrics);
+  grpc::CallbackServerContext context;
   const ServiceWorld world{.run_id = "test",
                            .progress_deadline = absl::Hours(1),
                            .driver = coordinator.driver.get(),
                            .metrics = &metrics,
                            .watchdog = &watchdog,
-                           .streams = &streams};
-  const auto stream = std::make_shared<SessionStream>(&world, nullptr);
+                           .streams = &streams,
+                           .gate = &gate};
+  const auto stream = std::make_shared<SessionStream>(&world, &context);
   MockCall call(Launch(stream));
 
   call.Hear(east.Heartbeat());

@@ -38,7 +38,9 @@ inline std::string FloatBytes(const std::vector<float>& values) {
 class WireWorker {
  public:
   WireWorker(const std::string& address, std::string run, std::string id, int64_t elements)
-      : stub_(v1::WorkerService::NewStub(MakeChannel(address))),
+      : WireWorker(MakeChannel(address), std::move(run), std::move(id), elements) {}
+  WireWorker(const std::shared_ptr<grpc::Channel>& channel, std::string run, std::string id, int64_t elements)
+      : stub_(v1::WorkerService::NewStub(channel)),
         run_(std::move(run)),
         id_(std::move(id)),
         elements_(elements) {}
