@@ -18,6 +18,7 @@ ExitCode ExitCodeFor(const absl::Status& status) {
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
       return ExitCode::kNotAllowed;
     case absl::StatusCode::kCancelled:
       return ExitCode::kInterrupted;

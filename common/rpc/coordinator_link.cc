@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "common/net/host_port.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/credentials.h"
+#include "common/tls/diagnosis.h"
 
 namespace diloco {
 
@@ -23,5 +25,10 @@ CoordinatorLink::CoordinatorLink(std::string address, TlsFiles tls,
     : address_(std::move(address)), tls_(std::move(tls)), credentials_(std::move(credentials)) {}
 
 std::shared_ptr<grpc::Channel> CoordinatorLink::NewChannel() const { return MakeChannel(address_, credentials_); }
+
+absl::Status CoordinatorLink::Diagnose() const {
+  DILOCO_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort("coordinator", address_, PortZero::kRefuse));
+  return DiagnoseConnection(address, tls_, kDiagnosisDeadline);
+}
 
 }  // namespace diloco

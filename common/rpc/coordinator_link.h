@@ -4,7 +4,9 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 #include "common/tls/tls_files.h"
 
@@ -25,6 +27,10 @@ class CoordinatorLink {
 
   // A connection of its own, see MakeChannel.
   std::shared_ptr<grpc::Channel> NewChannel() const;
+
+  // Why no connection comes about: as DiagnoseConnection, blocking at most kDiagnosisDeadline. kUnavailable: it may later.
+  static constexpr absl::Duration kDiagnosisDeadline = absl::Seconds(5);
+  absl::Status Diagnose() const;
 
  private:
   CoordinatorLink(std::string address, TlsFiles tls, std::shared_ptr<grpc::ChannelCredentials> credentials);

@@ -36,6 +36,11 @@ class AdminClient::Caller {
     if (status.code() != absl::StatusCode::kUnavailable && status.code() != absl::StatusCode::kDeadlineExceeded) {
       return status;
     }
+    if (absl::IsUnavailable(status)) {
+      // gRPC says no more than that the connection was closed.
+      const absl::Status fault = link_.Diagnose();
+      if (!fault.ok() && !absl::IsUnavailable(fault)) return fault;
+    }
     return absl::Status(status.code(),
                         absl::StrFormat("cannot reach the coordinator at %s: %s; check that it runs and the address "
                                         "(--coordinator or DILOCO_COORDINATOR)",

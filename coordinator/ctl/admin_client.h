@@ -18,7 +18,8 @@ class Channel;
 namespace diloco {
 
 // Errors of every call: kUnavailable or kDeadlineExceeded, with the address, when the coordinator cannot be reached
-// within the timeout; else what the service says (see admin.proto). Thread-safe.
+// within the timeout; what CoordinatorLink::Diagnose finds to be wrong with either end's certificate; else what the
+// service says (see admin.proto). Thread-safe.
 class AdminClient {
  public:
   // `channel`: one over `link`. `run_id`: empty for whatever run the coordinator has.

@@ -31,8 +31,10 @@ absl::Status Pause(const Clock& clock, MonotonicTime time, const std::function<a
   return check();
 }
 
-Introduction::Introduction(const WorkerOptions* options, const Clock* clock, v1::WorkerService::Stub* stub)
+Introduction::Introduction(const WorkerOptions* options, const CoordinatorLink* link, const Clock* clock,
+                           v1::WorkerService::Stub* stub)
     : options_(*options),
+      link_(*link),
       clock_(*clock),
       stub_(stub),
       backoff_(options->backoff),
@@ -63,6 +65,11 @@ absl::StatusOr<Response> Introduction::Persist(const Request& request, const Sta
     absl::StatusOr<Response> response = TryOnce<Request, Response>(request, start);
     if (response.ok() || !IsTransient(response.status())) {
       return response;
+    }
+    if (absl::IsUnavailable(response.status())) {
+      // gRPC says no more than that the connection was closed.
+      const absl::Status fault = link_.Diagnose();
+      if (!fault.ok() && !IsTransient(fault)) return fault;
     }
     const MonotonicTime retry_at = clock_.Now() + backoff_.Next();
     if (retry_at >= deadline_) {

@@ -27,6 +27,7 @@
 #include "worker/checkpoint/checkpoint_writer.h"
 #include "worker/loop/consensus_donor.h"
 #include "worker/loop/introduction.h"
+#include "worker/loop/link_watch.h"
 #include "worker/loop/seed.h"
 #include "worker/loop/training_loop.h"
 #include "worker/sync/control_session.h"
@@ -291,7 +292,7 @@ absl::Status RunMember(const WorkerOptions& given, const CoordinatorLink& link, 
   }
   const std::shared_ptr<grpc::Channel> channel = link.NewChannel();
   const auto stub = v1::WorkerService::NewStub(channel);
-  Introduction introduction(&options, &clock, stub.get());
+  Introduction introduction(&options, &link, &clock, stub.get());
 
   DILOCO_ASSIGN_OR_RETURN(const v1::DescribeRunResponse described, introduction.Describe());
   DILOCO_ASSIGN_OR_RETURN(const RunConfig config,
@@ -330,6 +331,7 @@ absl::Status RunMember(const WorkerOptions& given, const CoordinatorLink& link, 
   });
   std::optional<CheckpointWriter> checkpoints;
   if (folder != nullptr) checkpoints.emplace(folder.get(), owner, board, &clock, options.tracer);
+  const LinkWatch watch(&link, channel);
   Member member(&options, &link, &config, &layout, trainer.get(), join, joined, channel,
                 checkpoints ? &*checkpoints : nullptr, board, &clock);
   return member.Run(std::move(resumed));

@@ -49,6 +49,7 @@ TEST(ExitCodeTest, FollowsFromTheStatus) {
       {Code::kDataLoss, ExitCode::kFailure},
       {Code::kUnknown, ExitCode::kFailure},
       {Code::kPermissionDenied, ExitCode::kNotAllowed},
+      {Code::kUnauthenticated, ExitCode::kNotAllowed},
       {Code::kResourceExhausted, ExitCode::kFailure},
   };
   for (const auto& [code, exit_code] : expected) {
