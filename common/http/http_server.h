@@ -3,8 +3,8 @@
 //   /healthz  200 "ok" while the process answers (liveness)
 //   /readyz   200 "ready" and, on a line of its own, what is amiss all the same; or 503 with the reason (readiness:
 //             recovery, start-up, shutdown)
-// and whatever else its owner serves. GET and HEAD only, everything else is 405. No answer may be cached, framed or taken
-// for another type, and what a browser loads for it comes from this port alone (Content-Security-Policy).
+// and whatever else its owner serves. GET and HEAD only, everything else is 405. No answer may be cached, framed or
+// taken for another type, and what a browser loads for it comes from this port alone (Content-Security-Policy).
 // It has threads of its own with stacks of the usual size, a fixed number of them, and closes each connection after one
 // answer, so that an idle peer holds no thread.
 #pragma once

@@ -16,8 +16,8 @@ namespace diloco {
 
 // Whoever asks within this long is given what was made before.
 inline constexpr absl::Duration kAnswerKept = absl::Seconds(1);
-// While one thread makes the answer, which may take its time, nobody waits for that: others are given the one before, up
-// to this age.
+// While one thread makes the answer, which may take its time, nobody waits for that: others are given the one before,
+// up to this age.
 inline constexpr absl::Duration kAnswerOldest = absl::Seconds(5);
 
 // Thread-safe.

@@ -21,9 +21,9 @@ class Browser:
         to_child, self._out = _pipe()
         self._in, from_child = _pipe()
         # As root Chromium has no sandbox; it opens no page but our own.
-        flags = ["--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                 "--hide-scrollbars", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-                 f"--user-data-dir={self._profile}", "about:blank"]
+        flags = ["--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu",
+                 "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run", "--disable-background-networking",
+                 "--disable-component-update", f"--user-data-dir={self._profile}", "about:blank"]
         self._log = open(os.path.join(self._profile, "log"), "wb")
         self._process = subprocess.Popen(
             ["bash", "-c", f'exec "$@" 3<&{to_child} 4>&{from_child}', "bash", "chromium", *flags],
@@ -146,15 +146,16 @@ class Page:
             look();
         }})""", patience)
         if not found:
-            raise AssertionError(f"never became true: {condition}\nThe page:\n{self.evaluate('document.body.innerText')}")
+            shown = self.evaluate("document.body.innerText")
+            raise AssertionError(f"never became true: {condition}\nThe page:\n{shown}")
 
     def text(self, selector):
         return self.evaluate(f"document.querySelector({json.dumps(selector)})?.innerText ?? null")
 
     def set_screen(self, width, height, dark=False):
         self.call("Emulation.setDeviceMetricsOverride",
-                  {"width": width, "height": height, "screenWidth": width, "screenHeight": height, "deviceScaleFactor": 1,
-                   "mobile": width < 700})
+                  {"width": width, "height": height, "screenWidth": width, "screenHeight": height,
+                   "deviceScaleFactor": 1, "mobile": width < 700})
         scheme = "dark" if dark else "light"
         self.call("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
         self.wait_for(f"screen.width === {width}")
@@ -162,7 +163,8 @@ class Page:
     def screenshot(self, path, height=None):
         """The page from its top, `height` pixels or all of it."""
         size = self.evaluate("({width: innerWidth, height: document.scrollingElement.scrollHeight})")
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(height or size["height"], size["height"]), "scale": 1}
+        height = min(height or size["height"], size["height"])
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": height, "scale": 1}
         answer = self.call("Page.captureScreenshot", {"format": "png", "clip": clip, "captureBeyondViewport": True})
         with open(path, "wb") as out:
             out.write(base64.b64decode(answer["data"]))

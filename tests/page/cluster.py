@@ -1,5 +1,5 @@
-"""A real coordinator and synthetic workers, as processes. DILOCO_BIN: the build's folder of programs; DILOCO_TESTS: that
-of the test programs."""
+"""A real coordinator and synthetic workers, as processes. DILOCO_BIN: the build's folder of programs; DILOCO_TESTS:
+that of the test programs."""
 
 import json
 import os
@@ -34,8 +34,9 @@ class Coordinator:
             os.remove(port_file)
         with open(os.path.join(self._folder, "coordinator.log"), "ab") as log:
             self._process = subprocess.Popen(
-                [program("diloco-coordinator"), "--config", os.path.join(self._folder, "run.yaml"), "--data-dir",
-                 self._data, "--listen", self._ports["listen"], "--http", self._ports["http"], "--port-file", port_file],
+                [program("diloco-coordinator"), "--config", os.path.join(self._folder, "run.yaml"),
+                 "--data-dir", self._data, "--listen", self._ports["listen"], "--http", self._ports["http"],
+                 "--port-file", port_file],
                 stdout=log, stderr=log)
         deadline = time.monotonic() + PATIENCE
         while not os.path.exists(port_file):

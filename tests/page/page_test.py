@@ -1,7 +1,6 @@
 """The status page in a real browser, on a real coordinator with synthetic workers."""
 
 import json
-import os
 import tempfile
 import unittest
 from urllib.parse import urlsplit
@@ -46,8 +45,9 @@ class PageTest(unittest.TestCase):
 
     def row(self, worker):
         """The cells of a worker's row, by the title of their column."""
-        return self.page.evaluate(f"""Object.fromEntries([...document.querySelector(
-            '#workers tr[data-key={json.dumps(worker)}]').children].map((cell) => [cell.dataset.title, cell.innerText]))""")
+        return self.page.evaluate(f"""Object.fromEntries(
+            [...document.querySelector('#workers tr[data-key={json.dumps(worker)}]').children]
+                .map((cell) => [cell.dataset.title, cell.innerText]))""")
 
     def expect_no_complaint(self, coordinator):
         self.page.evaluate("0")  # Every event before this has come.
@@ -95,9 +95,8 @@ class PageTest(unittest.TestCase):
         # The same sentence as on a terminal.
         self.page.wait_for("document.getElementById('reason').innerText.includes('lost \"west\"')")
         self.page.wait_for("document.querySelector('#open-rounds .oldest .who')?.innerText.includes('Present')")
-        status = coordinator.ctl("status")
-        reason = status["reason"]
-        self.page.wait_for(f"document.getElementById('reason').innerText.toLowerCase() === {json.dumps(reason.lower())}")
+        reason = json.dumps(coordinator.ctl("status")["reason"].lower())
+        self.page.wait_for(f"document.getElementById('reason').innerText.toLowerCase() === {reason}")
         self.assertIn("1 of 2 workers present", self.page.text("#open-rounds .oldest .count"))
         self.assertIn("lost", self.row("west")["State"])
         self.assertEqual(self.row("west")["Open round"], "no")
@@ -148,11 +147,13 @@ class PageTest(unittest.TestCase):
         self.page.wait_for("document.getElementById('live').innerText === 'live'")
         hide = ("Object.defineProperty(document, 'hidden', {{value: {}, configurable: true}});"
                 "document.dispatchEvent(new Event('visibilitychange'))")
-        count = "performance.getEntriesByType('resource').filter((entry) => entry.name.includes('/api/overview')).length"
+        count = ("performance.getEntriesByType('resource')"
+                 ".filter((entry) => entry.name.includes('/api/overview')).length")
+        later = "new Promise((resolve) => setTimeout(() => resolve({}), {}))"
         self.page.evaluate(hide.format("true"))
         # One that was under way may still end; three times the period without another.
-        asked = self.page.evaluate(f"new Promise((resolve) => setTimeout(() => resolve({count}), 2000))")
-        self.assertEqual(self.page.evaluate(f"new Promise((resolve) => setTimeout(() => resolve({count}), 6000))"), asked)
+        asked = self.page.evaluate(later.format(count, 2000))
+        self.assertEqual(self.page.evaluate(later.format(count, 6000)), asked)
         self.page.evaluate(hide.format("false"))
         self.page.wait_for(f"{count} > {asked}")
         self.expect_no_complaint(coordinator)
@@ -168,6 +169,73 @@ class PageTest(unittest.TestCase):
         self.page.wait_for(f"document.getElementById('about').innerText.includes({json.dumps(path)})")
         self.assertEqual(self.page.evaluate("document.querySelectorAll('main img, main b').length"), 0)
         self.expect_no_complaint(coordinator)
+
+    def change_answers(self, change):
+        """Every overview that the page gets from now on goes through `change`, JavaScript that alters `answer`."""
+        self.page.call("Page.addScriptToEvaluateOnNewDocument", {"source": f"""
+            const ask = window.fetch;
+            window.fetch = async (path, options) => {{
+                const response = await ask(path, options);
+                if (path !== "/api/overview" || !response.ok) return response;
+                const answer = await response.json();
+                {change}
+                return new Response(JSON.stringify(answer));
+            }};"""})
+
+    def test_a_run_that_is_held_stands_out_and_hostile_reasons_stay_text(self):
+        coordinator = self.start(config(1))
+        reason = "disk full: <img src=x onerror=alert(1)>\\n<script>alert(2)</script> \u202e"
+        self.change_answers(f'answer.status.state = "RUN_STATE_HOLDING"; answer.status.reason = "{reason}";')
+        self.page.go(coordinator.url)
+        self.page.wait_for("document.getElementById('state').innerText === 'Holding'")
+        self.assertIn("<script>alert(2)</script>", self.page.evaluate("document.getElementById('reason').textContent"))
+        self.assertEqual(self.page.evaluate("document.querySelectorAll('main img, main script').length"), 0)
+        self.assertTrue(self.page.evaluate("document.title").startswith("HOLDING "))
+        self.assertEqual(self.page.text("#eta"), "")
+        self.change_answers('answer.status.state = "RUN_STATE_PAUSED";')
+        self.page.go(coordinator.url)
+        self.page.wait_for("document.getElementById('state').innerText === 'Paused'")
+        self.assertTrue(self.page.evaluate("document.title").startswith("PAUSED "))
+        self.expect_no_complaint(coordinator)
+
+    def test_states_and_numbers_that_are_rare(self):
+        coordinator = self.start(config(1))
+        self.start_workers(coordinator, "w")
+        self.change_answers("""
+            answer.status.state = "RUN_STATE_RESTING_A_WHILE";
+            for (const worker of answer.workers.workers) {
+                worker.progress.loss = null;
+                worker.progress.tokens_per_second = null;
+                for (const state of ["DRAINING", "SUSPENDED", "LOST", "LEFT", "EVICTED", "UNHEARD_OF"]) {
+                    answer.workers.workers.push(
+                        {...worker, worker_id: state, state: `WORKER_STATE_${state}`, progress: undefined});
+                }
+                break;
+            }""")
+        self.page.go(coordinator.url)
+        self.page.wait_for("document.querySelectorAll('#workers tbody tr').length === 7")
+        self.assertEqual(self.page.text("#state"), "Resting a while")
+        self.assertEqual(self.row("w")["Loss"], "–")
+        for state in ("DRAINING", "SUSPENDED", "LOST", "LEFT", "EVICTED", "UNHEARD_OF"):
+            row = self.row(state)
+            self.assertEqual(row["State"][2:], state.lower().replace("_", " "))
+            self.assertEqual(row["Step"], "–")
+        self.assertIn("1 lost", self.page.text("#workers-note"))
+        self.expect_no_complaint(coordinator)
+
+    def test_numbers_for_people(self):
+        coordinator = self.start(config(1))
+        self.page.go(coordinator.url)
+        texts = self.page.evaluate("""import("/page/format.js").then((format) => ({
+            durations: [0, 59.94, 59.96, 185, 7500, 367200].map(format.durationText),
+            bytes: [0, 999, 1000, 999949, 999950, 18.4e9].map(format.bytesText),
+            losses: [1.23456, null].map(format.lossText),
+            utilization: format.percentText(format.utilization({wall_seconds: 8, blocked_seconds: 2})),
+            medians: [[], [3], [9, 1, 2], [4, 1, 2, 9]].map(format.median)}))""")
+        self.assertEqual(texts, {
+            "durations": ["0.0 s", "59.9 s", "1 min 00 s", "3 min 05 s", "2 h 05 min", "4 d 06 h"],
+            "bytes": ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "18.4 GB"],
+            "losses": ["1.2346", "–"], "utilization": "75.0 %", "medians": [None, 3, 2, 3]})
 
 
 if __name__ == "__main__":

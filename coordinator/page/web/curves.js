@@ -1,10 +1,9 @@
-// Two charts as SVG, drawn to the width that they have: the losses, and how long each round took.
+// Two charts as SVG, drawn to the size that they have: the losses, and how long each round took.
 
 import {svg} from "./dom.js";
 import {durationText, lossText} from "./format.js";
 
 const kMargin = {top: 10, right: 84, bottom: 24, left: 40};
-const kLossHeight = 236;
 const kPaceHeight = 36;
 const kNarrowest = 240;
 const kWidestBar = 14;
@@ -48,8 +47,7 @@ export class LossChart {
     this.readout = readout;
     this.curves = {heldOut: [], workers: []};
     this.pointer = null;  // Round under the pointer; null: none.
-    this.width = 0;
-    new ResizeObserver(() => parent.clientWidth !== this.width && this.draw()).observe(parent);
+    new ResizeObserver(() => this.draw()).observe(parent);
     parent.addEventListener("pointermove", (event) => this.point(event));
     parent.addEventListener("pointerleave", () => this.point(null));
   }
@@ -62,28 +60,28 @@ export class LossChart {
 
   draw() {
     const {heldOut, workers} = this.curves;
-    this.width = this.parent.clientWidth;
     const all = [...heldOut, ...workers.flatMap((worker) => worker.points)];
     if (all.length === 0) {
       this.parent.replaceChildren("No loss has been reported yet.");
       this.readout.textContent = "";
       return;
     }
-    const width = Math.max(kNarrowest, this.width);
+    const width = Math.max(kNarrowest, this.parent.clientWidth);
+    const height = this.parent.clientHeight;
     const losses = all.map(([, loss]) => loss);
     const highest = Math.max(...losses);
     const lowest = Math.min(...losses);
     const room = (highest - lowest || Math.abs(highest) || 1) * 0.06;
     const last = Math.max(1, ...all.map(([round]) => round));
     const right = width - kMargin.right;
-    const bottom = kLossHeight - kMargin.bottom;
+    const bottom = height - kMargin.bottom;
     this.x = (round) => kMargin.left + (round / last) * (right - kMargin.left);
     this.round = (x) => ((x - kMargin.left) / (right - kMargin.left)) * last;
     this.last = last;
     this.y = (loss) => bottom - ((loss - lowest + room) / (highest - lowest + 2 * room)) * (bottom - kMargin.top);
     this.guide = svg("line", {class: "guide", y1: kMargin.top, y2: bottom, visibility: "hidden"});
     this.parent.replaceChildren(svg("svg",
-      {width, height: kLossHeight, viewBox: `0 0 ${width} ${kLossHeight}`, role: "img", "aria-label": this.summary()},
+      {width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": this.summary()},
       this.axes(ticks(lowest - room, highest + room, 6), ticks(0, last, width / 90, 1), right, bottom),
       ...workers.filter((worker) => worker.points.length > 0)
         .map((worker) => svg("path", {class: "curve", d: path(worker.points, this.x, this.y)})),
@@ -150,7 +148,8 @@ export class LossChart {
     const near = workers.map((worker) => [worker.name, nearest(worker.points, at)]).filter(([, point]) => point);
     if (near.length > kLabelled) {
       const losses = near.map(([, point]) => point[1]);
-      parts.push(`training ${lossText(Math.min(...losses))} to ${lossText(Math.max(...losses))} over ${near.length} workers`);
+      const range = `${lossText(Math.min(...losses))} to ${lossText(Math.max(...losses))}`;
+      parts.push(`training ${range} over ${near.length} workers`);
     } else {
       parts.push(...near.map(([name, point]) => `${name} ${lossText(point[1])}`));
     }

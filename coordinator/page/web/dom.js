@@ -59,7 +59,8 @@ function classOf(column) {
 }
 
 // A table whose columns are {title, align, className, note}. Under a parent of class "cards" each row is a card on a
-// narrow screen, with the titles beside the values. Returns update(rows), where a row is {key, className, cells: [text or {text, className, note}]}.
+// narrow screen, with the titles beside the values. Returns update(rows), where a row is {key, className, cells} and a
+// cell a text or {text, className, note}.
 export function table(parent, caption, columns) {
   const head = el("tr");
   for (const column of columns) {

@@ -60,7 +60,8 @@ export function percentText(share) {
   return share === null ? "–" : `${(100 * share).toFixed(1)} %`;
 }
 
-// "RUN_STATE_WAITING_FOR_WORKERS", prefix "RUN_STATE_": "waiting for workers". States that this page does not know, too.
+// "RUN_STATE_WAITING_FOR_WORKERS", prefix "RUN_STATE_": "waiting for workers". Also of states that came later than this
+// page.
 export function stateText(name, prefix) {
   return String(name).replace(prefix, "").replaceAll("_", " ").toLowerCase();
 }

@@ -54,7 +54,8 @@ function showConnection() {
   byId("connection").hidden = poll.failures === 0;
   setText(byId("connection-reason"), poll.failures > 0 ? `The coordinator does not answer: ${poll.reason}.` : "");
   setText(byId("connection-age"), `${shown} ${next}`);
-  setText(byId("live"), age === null ? "asking the coordinator" : late ? `not live, ${durationText(age / 1000)} old` : "live");
+  const known = late ? `not live, ${durationText(age / 1000)} old` : "live";
+  setText(byId("live"), age === null ? "asking the coordinator" : known);
   setClass(byId("live"), late ? "live attention" : "live");
   setClass(document.body, poll.failures > 0 ? "old" : "");
 }

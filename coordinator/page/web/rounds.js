@@ -69,9 +69,10 @@ export class RoundsView {
   updateOpen(node, round, who) {
     const [title, count, reason, list] = node.children;
     setText(title, `Round ${round.round}, ${roundState(round.state)}`);
-    setText(count, `${round.workers_present} of ${plural(round.quorum, "worker")} present` +
-      (round.fragments_total > 1 ? `, ${round.fragments_committed} of ${round.fragments_total} fragments committed` : "") +
-      `, open for ${durationText(seconds(round.elapsed))}`);
+    const fragments =
+      round.fragments_total > 1 ? `, ${round.fragments_committed} of ${round.fragments_total} fragments committed` : "";
+    setText(count, `${round.workers_present} of ${plural(round.quorum, "worker")} present${fragments}, open for ` +
+      durationText(seconds(round.elapsed)));
     setText(reason, capital(round.reason));
     setClass(node, who.length > 0 ? "open oldest" : "open");
     keyed(list, who, ([group]) => group, ([group]) => el("div", "", el("dt"), el("dd")), (entry, [group, names]) => {

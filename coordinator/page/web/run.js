@@ -5,7 +5,8 @@ import {bytesText, capital, countText, durationText, int, lossText, median, perc
         utilization} from "./format.js";
 
 const kTraining = "RUN_STATE_TRAINING";
-const kHolding = "RUN_STATE_HOLDING";
+// States that last until somebody does something.
+const kCalling = ["RUN_STATE_HOLDING", "RUN_STATE_PAUSED"];
 // Rounds whose pace says when the run will end.
 const kPaceRounds = 16;
 
@@ -17,9 +18,13 @@ export function paceOf(commits) {
   }));
 }
 
+function stateOf(status) {
+  return capital(stateText(status.state, "RUN_STATE_"));
+}
+
 // Why people are needed; "": they are not.
 function attention(status) {
-  if (status.state === kHolding) return "Holding";
+  if (kCalling.includes(status.state)) return stateOf(status);
   if (status.state === kTraining && status.workers_alive < status.quorum) {
     const verb = status.workers_alive === 1 ? "is" : "are";
     return `Stalled: ${plural(status.workers_alive, "worker")} ${verb} alive and a round needs ${status.quorum}`;
@@ -66,9 +71,8 @@ export class RunView {
   // `pace`: what paceOf gives; `sinceCommit`: seconds since the newest commit.
   update(status, workers, pace, sinceCommit) {
     const called = attention(status);
-    const state = capital(stateText(status.state, "RUN_STATE_"));
     setText(byId("run-id"), status.run_id);
-    setText(byId("state"), called || state);
+    setText(byId("state"), called || stateOf(status));
     setText(byId("reason"), capital(status.reason));
     setClass(byId("sentence"), called ? "sentence attention" : "sentence");
     const committed = int(status.rounds_committed);
@@ -77,7 +81,8 @@ export class RunView {
     byId("progress").value = committed;
     setText(byId("rounds"), `${countText(committed)} of ${countText(total)} rounds committed`);
     setText(byId("eta"), etaText(status, pace, sinceCommit));
-    document.title = `${called ? `${called.split(":")[0].toUpperCase()} ` : ""}${committed}/${total} ${status.run_id} – diloco`;
+    const call = called ? `${called.split(":")[0].toUpperCase()} ` : "";
+    document.title = `${call}${committed}/${total} ${status.run_id} – diloco`;
     const bytes = bytesOf(status, workers);
     this.showFacts(status, workers, bytes);
     this.showBytes(bytes);
@@ -92,14 +97,16 @@ export class RunView {
     const mean = used.length ? used.reduce((sum, [share]) => sum + share, 0) / used.length : null;
     const newest = status.evaluations[0];
     const first = status.evaluations.at(-1);
+    const before = first === newest ? "" : `, ${lossText(first.loss)} at ${first.version}`;
+    const lowest = used.length > 0 ? `lowest ${percentText(used[0][0])}, ${used[0][1]}` : "no report yet";
     this.facts([
       ["Held-out loss", newest ? lossText(newest.loss) : "–",
-       newest ? `version ${newest.version}` + (first === newest ? "" : `, ${lossText(first.loss)} at ${first.version}`) : "not evaluated yet"],
+       newest ? `version ${newest.version}${before}` : "not evaluated yet"],
       ["Workers alive", `${status.workers_alive} of ${status.workers_expected}`,
        `${status.workers_participating} participating, quorum ${status.quorum}`],
       ["Throughput", countText(reporting.reduce((sum, {progress}) => sum + (progress.tokens_per_second ?? 0), 0)),
        "tokens/s, workers alive"],
-      ["Utilization", percentText(mean), used.length ? `lowest ${percentText(used[0][0])}, ${used[0][1]}` : "no report yet"],
+      ["Utilization", percentText(mean), lowest],
       ["Bytes moved", bytesText(bytes.moved),
        bytes.moved > 0 ? `${countText(bytes.everyStep / bytes.moved)} times less than float32` : "nothing yet"],
     ]);
@@ -122,8 +129,10 @@ export class RunView {
       ["Model", int(status.parameters) === 0 ? "not known yet"
         : `${countText(int(status.parameters))} parameters in ${plural(status.fragments, "fragment")}`],
       ["Snapshot", snapshot < 0 ? "none yet" : `version ${snapshot}`],
-      ["Checkpoint", status.checkpoint_path ? `version ${status.checkpoint_version}, ${status.checkpoint_path}` : "none yet"],
-      ["Payload", `${bytesText(int(status.received_bytes))} received, ${bytesText(int(status.sent_bytes))} sent by this process`],
+      ["Checkpoint",
+       status.checkpoint_path ? `version ${status.checkpoint_version}, ${status.checkpoint_path}` : "none yet"],
+      ["Payload",
+       `${bytesText(int(status.received_bytes))} received, ${bytesText(int(status.sent_bytes))} sent by this process`],
       ["Coordinator", `${status.software_version}, up ${durationText(seconds(status.uptime))}`],
     ]);
   }

@@ -1,7 +1,8 @@
 // Every worker: whether it is alive, whether it takes part, and how it is doing.
 
 import {byId, setText, table} from "./dom.js";
-import {bytesText, countText, durationText, int, lossText, percentText, seconds, stateText, utilization} from "./format.js";
+import {bytesText, countText, durationText, int, lossText, percentText, seconds, stateText,
+        utilization} from "./format.js";
 
 // A shape for the eye; the word beside it says the same.
 const kMarks = {
@@ -44,11 +45,13 @@ export class WorkersView {
   constructor() {
     this.table = table(byId("workers"), "Workers", [
       {title: "Worker"}, {title: "State", note: "Alive: heard from within its lease"}, {title: "Heard", align: "right"},
-      {title: "Open round", className: "after", note: "Whether the oldest open round holds its contribution or waits for it"},
+      {title: "Open round", className: "after",
+       note: "Whether the oldest open round holds its contribution or waits for it"},
       {title: "Step", align: "right"}, {title: "Round", align: "right"},
       {title: "Staleness", align: "right", note: "Rounds between its own and the averages in its parameters"},
       {title: "Loss", align: "right", note: "Training loss, nats a token"}, {title: "Tokens/s", align: "right"},
-      {title: "Utilization", align: "right"}, {title: "Blocked", align: "right", note: "Waiting for the network or the coordinator"},
+      {title: "Utilization", align: "right"},
+      {title: "Blocked", align: "right", note: "Waiting for the network or the coordinator"},
       {title: "Up", align: "right"}, {title: "Down", align: "right"}]);
   }
 
@@ -62,6 +65,7 @@ export class WorkersView {
     })));
     const states = new Map();
     for (const {state} of workers) states.set(state, (states.get(state) ?? 0) + 1);
-    setText(byId("workers-note"), [...states].map(([state, count]) => `${count} ${stateText(state, "WORKER_STATE_")}`).join(", "));
+    setText(byId("workers-note"),
+      [...states].map(([state, count]) => `${count} ${stateText(state, "WORKER_STATE_")}`).join(", "));
   }
 }

@@ -97,7 +97,8 @@ TEST_F(StatusPageTest, TheOldestOpenRoundIsThereInFull) {
 
 TEST_F(StatusPageTest, TheHistoryNamesTheInnerStepsOfARound) {
   const HttpAnswer answer = Get("/api/history");
-  EXPECT_EQ(json::parse(answer.body), json::parse(R"({"inner_steps": 30, "commits": [], "held_out": [], "workers": []})"));
+  EXPECT_EQ(json::parse(answer.body),
+            json::parse(R"({"inner_steps": 30, "commits": [], "held_out": [], "workers": []})"));
 }
 
 }  // namespace
