@@ -9,7 +9,7 @@ import jsonschema
 import kubernetes_validate
 import yaml
 
-from rendered import KUSTOMIZE, OVERLAYS, SOURCE, app_of, container_of, name_of, of_kind, pod_of, render, selects
+from rendered import KUSTOMIZE, OVERLAYS, SOURCE, app_of, container_of, name_of, of_kind, pod_of, render, run_config_of, selects
 
 KUBERNETES = "1.37.0"
 LABELS = {f"app.kubernetes.io/{key}" for key in ("name", "instance", "version", "component", "part-of", "managed-by")}
@@ -136,6 +136,16 @@ class FilesTest(unittest.TestCase):
                 self.assertTrue(all(labels["includeSelectors"] is False for labels in spec.get("labels", [])))
 
 
+class RunbookTest(unittest.TestCase):
+    def test_its_manifest_is_valid_and_mounts_a_claim_that_exists(self):
+        text = (SOURCE / "deploy" / "RUNBOOK.md").read_text()
+        (block,) = re.findall(r"^( *)```yaml\n(.*?)^ *```$", text, re.M | re.S)
+        pod = yaml.safe_load(block[1])
+        kubernetes_validate.validate(pod, KUBERNETES, strict=True)
+        claims = {item["metadata"]["name"] for item in of_kind("region-a", "PersistentVolumeClaim")}
+        self.assertIn(pod["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"], claims)
+
+
 class TrafficTest(unittest.TestCase):
     """Who reaches whom."""
 
@@ -206,18 +216,30 @@ class TrafficTest(unittest.TestCase):
                     self.admitted(spec["ingress"], "from"), self.admitted(spec["egress"], "to"))
         self.assertEqual(found, expected)
 
-    def test_the_monitoring_finds_every_pod(self):
+    def test_the_monitoring_finds_every_pod_and_says_which_it_is(self):
+        """As Prometheus does by way of the operator: {pod: (job, run, worker)}."""
+        found = {}
         for overlay in ("region-a", "region-b"):
             (monitor,) = of_kind(overlay, "ServiceMonitor")
             (endpoint,) = monitor["spec"]["endpoints"]
-            scraped = [
-                pod["metadata"]["name"]
-                for service in of_kind(overlay, "Service")
-                if selects(monitor["spec"]["selector"]["matchLabels"], service["metadata"]["labels"])
-                and endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
-                for pod in self.pods(overlay, service["spec"]["selector"])
-            ]
-            self.assertEqual(sorted(scraped), sorted(item["metadata"]["name"] for item in of_kind(overlay, "StatefulSet")))
+            (relabel,) = endpoint["relabelings"]
+            for service in of_kind(overlay, "Service"):
+                labels = service["metadata"]["labels"]
+                ports = {port["name"] for port in service["spec"]["ports"]}
+                if not selects(monitor["spec"]["selector"]["matchLabels"], labels) or endpoint["port"] not in ports:
+                    continue
+                meta = {"__meta_kubernetes_service_label_" + re.sub(r"\W", "_", key): value for key, value in labels.items()}
+                match = re.fullmatch(relabel["regex"], ";".join(meta[key] for key in relabel["sourceLabels"]))
+                self.assertEqual((monitor["spec"]["targetLabels"], relabel["targetLabel"]), (["run"], "worker"))
+                (pod,) = self.pods(overlay, service["spec"]["selector"])
+                found[overlay, pod["metadata"]["name"]] = (
+                    labels[monitor["spec"]["jobLabel"]], labels["run"], match and match[1])
+        run = yaml.safe_load(run_config_of("region-a"))["run"]["id"]
+        self.assertEqual(found, {
+            ("region-a", "coordinator"): ("diloco-coordinator", run, None),
+            ("region-a", "worker-east"): ("diloco-worker", run, "east"),
+            ("region-b", "worker-west"): ("diloco-worker", run, "west"),
+        })
 
 
 class PlacementTest(unittest.TestCase):
