@@ -1,8 +1,11 @@
-"""Process 1 of a pod (see pods.py): makes its root file system out of this machine's /usr, and becomes the program."""
+"""Process 1 of a pod (see pods.py): makes its root file system, of an image or of this machine's /usr, and becomes the
+program.
+"""
 
 import json
 import os
 import pathlib
+import random
 import shutil
 import subprocess
 import sys
@@ -28,15 +31,14 @@ def bind(source, target, read_only):
         mount("-o", "remount,bind,ro", str(target))
 
 
-def make_root(spec):
-    root = pathlib.Path(spec["root"])
-    mount("-t", "tmpfs", "tmpfs", str(root))
+def fill_from_machine(root, programs):
+    """What a Debian image with the programs has, as far as they see."""
     for path in pathlib.Path("/usr").iterdir():
         if path.is_dir() and not path.is_symlink() and path.name != "local":
             bind(path, root / "usr" / path.name, True)
     for name in ("bin", "lib", "lib64", "sbin"):
         (root / name).symlink_to(f"usr/{name}")
-    for program in map(pathlib.Path, spec["programs"]):
+    for program in map(pathlib.Path, programs):
         bind(program, root / "usr/local/bin" / program.name, True)
     (root / "etc").mkdir()
     for path in (pathlib.Path("/etc") / name for name in ETC):
@@ -44,24 +46,44 @@ def make_root(spec):
             shutil.copytree(path, root / "etc" / path.name, symlinks=True)
         else:
             shutil.copy(path, root / "etc" / path.name)
+
+
+def make_root(spec):
+    top = pathlib.Path(spec["root"])
+    mount("-t", "tmpfs", "tmpfs", str(top))
+    root = top / "root"
+    for name in ("root", "upper", "work"):
+        (top / name).mkdir()
+    if spec["image"]:
+        layers = f"lowerdir={spec['image']},upperdir={top}/upper,workdir={top}/work"
+        mount("-t", "overlay", "overlay", "-o", layers, str(root))
+    else:
+        mount("--bind", str(root), str(root))
+        fill_from_machine(root, spec["programs"])
     shutil.copy(spec["hosts"], root / "etc/hosts")
+    # Whatever else is asked for is refused at once, as a cluster's name server would, and not after a time-out.
+    (root / "etc/resolv.conf").unlink(missing_ok=True)
+    (root / "etc/resolv.conf").write_text("nameserver 127.0.0.1\n")
     for name in DEVICES:
         bind(f"/dev/{name}", root / "dev" / name, False)
-    (root / "proc").mkdir()
+    (root / "proc").mkdir(exist_ok=True)
     mount("-t", "proc", "proc", str(root / "proc"))
     for volume in spec["mounts"]:
         bind(volume["source"], str(root) + volume["target"], volume["read_only"])
-    mount("-o", "remount,ro", str(root))
+    mount("-o", "remount,bind,ro" if not spec["image"] else "remount,ro", str(root))
     return root
 
 
 def main():
     spec = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    usable = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, random.sample(usable, min(spec["cpus"], len(usable))))
     root = make_root(spec)
     os.chroot(root)
     os.chdir("/")
     user = [f"--reuid={spec['user']}", f"--regid={spec['group']}", f"--groups={spec['fs_group']}"]
-    confine = ["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
+    # The last is so that it ends with the process that waits for it, which the kernel forgets as the user changes.
+    confine = ["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--pdeathsig=KILL"]
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", **spec["environment"]}
     os.execve("/usr/bin/setpriv", ["setpriv", *user, *confine, "--", *spec["command"]], environment)
 

@@ -2,7 +2,8 @@
 
 What a node would do is done here with Linux's own means: a network namespace a pod, joined by routers as regions are by
 a WAN; a root file system that is read-only, with the volumes at the manifests' paths; the manifests' user and group, no
-capabilities, no new privileges; the program as process 1. Left out: seccomp's profile, cgroups, and network policies.
+capabilities, no new privileges; the program as process 1, on as many CPUs as its limit says. Left out: seccomp's profile,
+the limit of memory, and network policies.
 """
 
 import json
@@ -17,6 +18,7 @@ import rendered
 
 PATIENCE = 300.0  # Seconds: a failure's, not what anything takes.
 POLL = 0.2  # Seconds: each look starts a process.
+DIES_WITH_ITS_PARENT = ["setpriv", "--pdeathsig=KILL"]
 FOLDER = pathlib.Path(__file__).resolve().parent
 
 
@@ -34,7 +36,7 @@ class Namespace:
     def __init__(self, name):
         self.name = name
         self.holder = subprocess.Popen(
-            ["unshare", "--net", "sh", "-c", "echo up; exec sleep infinity"], stdout=subprocess.PIPE
+            DIES_WITH_ITS_PARENT + ["unshare", "--net", "sh", "-c", "echo up; exec sleep infinity"], stdout=subprocess.PIPE
         )
         self.holder.stdout.readline()
         self.ip("link set lo up")
@@ -77,11 +79,23 @@ def connect(first, first_address, second, second_address):
         space.ip(f"route add {other}/32 dev {link}")
 
 
+def own(folder, group, mode):
+    """As the kubelet does for a volume: root's, and the group's; files of a secret with its mode."""
+    os.chown(folder, 0, group)
+    folder.chmod(0o2775)
+    for path in (path for path in folder.iterdir() if path.is_file()):
+        os.chown(path, 0, group)
+        if mode is not None:
+            path.chmod(mode)
+
+
 class Pod:
     """One pod of a StatefulSet. Its volumes outlive the process, as claims outlive pods."""
 
-    def __init__(self, folder, overlay, name, network, hosts, programs, contents):
-        """`contents`: folders to mount for the secrets and claims of the pod's own volumes, by volume name."""
+    def __init__(self, folder, overlay, name, network, hosts, programs, contents, image=None):
+        """`programs`: what the image has in /usr/local/bin, its own first. `contents`: folders to mount for secrets and
+        claims, by volume name. `image`: a folder with the image's files; None: this machine's, and the programs.
+        """
         self.folder = pathlib.Path(folder) / name
         self.stateful_set = rendered.find(overlay, "StatefulSet", name)
         self.overlay = overlay
@@ -95,6 +109,8 @@ class Pod:
         self.spec = {
             "root": str(self.folder / "root"),
             "hosts": str(self.folder / "hosts"),
+            "image": image,
+            "cpus": int(container["resources"]["limits"]["cpu"]),
             "programs": [str(program) for program in programs],
             "user": user["runAsUser"], "group": user["runAsGroup"], "fs_group": user["fsGroup"],
             "mounts": [
@@ -117,15 +133,8 @@ class Pod:
             for kind in (v["configMap"] for v in pod["volumes"] if v["name"] == volume and "configMap" in v):
                 for name, text in rendered.find(self.overlay, "ConfigMap", kind["name"])["data"].items():
                     (folder / name).write_text(text)
-        group = pod["securityContext"]["fsGroup"]
-        os.chown(folder, 0, group)
-        folder.chmod(0o2775)
-        for path in folder.iterdir():
-            if path.is_file():
-                os.chown(path, 0, group)
-        for mode in (v["secret"]["defaultMode"] for v in pod["volumes"] if v["name"] == volume and "secret" in v):
-            for path in folder.iterdir():
-                path.chmod(mode)
+        own(folder, pod["securityContext"]["fsGroup"],
+            next((v["secret"]["defaultMode"] for v in pod["volumes"] if v["name"] == volume and "secret" in v), None))
         return folder
 
     def volume(self, mount_path):
@@ -133,8 +142,8 @@ class Pod:
         return pathlib.Path(source)
 
     def start(self):
-        command = self.network.enter() + [
-            "unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--propagation=private",
+        command = DIES_WITH_ITS_PARENT + self.network.enter() + [
+            "unshare", "--mount", "--pid", "--fork", "--propagation=private",
             sys.executable, "-B", str(FOLDER / "pod_init.py"), str(self.folder / "spec.json"),
         ]
         with open(self.log, "ab") as log:
