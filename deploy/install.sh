@@ -4,7 +4,10 @@
 # Usage: deploy/install.sh [LIST]     default: deploy/packages.txt
 set -euo pipefail
 list=${1:-$(dirname "${BASH_SOURCE[0]}")/packages.txt}
-[[ $# -le 1 && -r $list ]] || { echo "install.sh: $list: cannot be read; give one list of packages, or none" >&2; exit 2; }
+if [[ $# -gt 1 || ! -r $list ]]; then
+  echo "install.sh: $list: cannot be read; give one list of packages, or none" >&2
+  exit 2
+fi
 
 mapfile -t packages < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "$list")
 missing=()

@@ -1,7 +1,7 @@
 # diloco-worker for NVIDIA GPUs. From the top of the repository:
 #   docker build -f deploy/docker/worker-gpu.Dockerfile -t diloco-worker-gpu:0.1.0 .
-# LibTorch is that of PyPI's wheel, which brings the CUDA libraries that it was built with; so the base needs none, and a
-# base with CUDA would only hold a second copy. The driver is the node's, put in by NVIDIA's container toolkit.
+# LibTorch is that of PyPI's wheel, which brings the CUDA libraries that it was built with; so the base needs none, and
+# one with CUDA would only hold a second copy. The driver is the node's, put in by NVIDIA's container toolkit.
 ARG BASE=debian:12-slim
 
 FROM ${BASE} AS build

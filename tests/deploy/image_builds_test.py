@@ -18,7 +18,11 @@ from pods import Namespace, Pod, await_true, connect
 
 MIRROR = "http://deb.debian.org/debian"
 BASE = "localhost/diloco-base"
-PODS = {"coordinator": ("10.2.0.2", "coordinator"), "worker-east": ("10.2.0.3", "worker"), "worker-west": ("10.2.0.4", "worker")}
+PODS = {
+    "coordinator": ("10.2.0.2", "coordinator"),
+    "worker-east": ("10.2.0.3", "worker"),
+    "worker-west": ("10.2.0.4", "worker"),
+}
 NODE = "10.2.0.1"
 
 
@@ -35,9 +39,14 @@ def make_base():
     if BASE in buildah("images", "--format", "{{.Name}}").splitlines():
         return
     with tempfile.TemporaryDirectory(dir=STORAGE) as folder:
-        subprocess.run(["debootstrap", "--variant=minbase", "bookworm", f"{folder}/tree", MIRROR],
-                       check=True, stdout=subprocess.DEVNULL)
-        subprocess.run(["tar", "--directory", f"{folder}/tree", "--create", "--file", f"{folder}/tree.tar", "."], check=True)
+        subprocess.run(
+            ["debootstrap", "--variant=minbase", "bookworm", f"{folder}/tree", MIRROR],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        subprocess.run(
+            ["tar", "--directory", f"{folder}/tree", "--create", "--file", f"{folder}/tree.tar", "."], check=True
+        )
         shutil.rmtree(f"{folder}/tree")
         pathlib.Path(folder, "Dockerfile").write_text("FROM scratch\nADD tree.tar /\n")
         buildah("bud", "--isolation", "chroot", "--tag", BASE, folder)
@@ -51,8 +60,21 @@ class ImagesTest(unittest.TestCase):
         cls.configurations = {}
         for name in ("coordinator", "worker"):
             tag = f"localhost/diloco-{name}"
-            buildah("bud", "--isolation", "chroot", "--layers", "--build-arg", f"BASE={BASE}", "--build-arg", "REVISION=tested",
-                    "--file", rendered.SOURCE / "deploy/docker" / f"{name}.Dockerfile", "--tag", tag, rendered.SOURCE)
+            buildah(
+                "bud",
+                "--isolation",
+                "chroot",
+                "--layers",
+                "--build-arg",
+                f"BASE={BASE}",
+                "--build-arg",
+                "REVISION=tested",
+                "--file",
+                rendered.SOURCE / "deploy/docker" / f"{name}.Dockerfile",
+                "--tag",
+                tag,
+                rendered.SOURCE,
+            )
             cls.configurations[name] = json.loads(buildah("inspect", "--type", "image", tag))["OCIv1"]["config"]
             container = buildah("from", tag).splitlines()[-1]
             cls.addClassCleanup(buildah, "rm", container)
@@ -72,7 +94,11 @@ class ImagesTest(unittest.TestCase):
                 self.assertFalse(pathlib.Path(root, path).exists(), path)
 
     def test_programs_say_their_version(self):
-        for name, program in (("coordinator", "diloco-coordinator"), ("coordinator", "dilococtl"), ("worker", "diloco-worker")):
+        for name, program in (
+            ("coordinator", "diloco-coordinator"),
+            ("coordinator", "dilococtl"),
+            ("worker", "diloco-worker"),
+        ):
             command = ["chroot", "--userspec=10001:10001", self.roots[name], f"/usr/local/bin/{program}", "--version"]
             done = subprocess.run(command, capture_output=True, text=True)
             self.assertRegex(done.stdout, rf"^{program} \d+\.\d+\.\d+\n$", done.stderr)
@@ -90,7 +116,9 @@ class ImagesTest(unittest.TestCase):
             connect(space, address, node, NODE)
             space.ip(f"route add default via {NODE}")
             programs = [pathlib.Path(self.configurations[image]["Entrypoint"][0])]
-            pods[name] = Pod(folder, "laptop", name, space, {"coordinator": PODS["coordinator"][0]}, programs, {}, self.roots[image])
+            pods[name] = Pod(
+                folder, "laptop", name, space, {"coordinator": PODS["coordinator"][0]}, programs, {}, self.roots[image]
+            )
             self.addCleanup(pods[name].close)
             pods[name].start()
         for name, pod in pods.items():
@@ -99,9 +127,21 @@ class ImagesTest(unittest.TestCase):
 
         def status():
             """What `kubectl exec coordinator-0 -- dilococtl status` says."""
-            command = ["nsenter", "--target", str(pods["coordinator"].pid()), "--mount", "--net", "--pid", "--root",
-                       "--setuid=10001", "--setgid=10001",
-                       "/usr/local/bin/dilococtl", "--output", "json", "status"]
+            command = [
+                "nsenter",
+                "--target",
+                str(pods["coordinator"].pid()),
+                "--mount",
+                "--net",
+                "--pid",
+                "--root",
+                "--setuid=10001",
+                "--setgid=10001",
+                "/usr/local/bin/dilococtl",
+                "--output",
+                "json",
+                "status",
+            ]
             return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
         await_true(lambda: int(status()["rounds_committed"]) >= 3, status)

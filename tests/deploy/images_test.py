@@ -14,8 +14,9 @@ PROGRAMS = {
     "worker": ["diloco-worker"],
     "worker-gpu": ["diloco-worker"],
 }
-LABELS = {f"org.opencontainers.image.{key}" for key in
-          ("title", "description", "source", "licenses", "version", "revision")}
+LABELS = {
+    f"org.opencontainers.image.{key}" for key in ("title", "description", "source", "licenses", "version", "revision")
+}
 
 
 def instructions(name):
@@ -60,7 +61,7 @@ class DockerfilesTest(unittest.TestCase):
         def check(name):
             final = stages(name)[-1]
             self.assertEqual([rest for what, rest in final if what == "USER"], ["10001:10001"])
-            self.assertFalse([rest for what, rest in final[final.index(("USER", "10001:10001")):] if what == "RUN"])
+            self.assertFalse([rest for what, rest in final[final.index(("USER", "10001:10001")) :] if what == "RUN"])
             (user,) = [rest for what, rest in final if what == "RUN" and rest.startswith("useradd ")]
             self.assertIn("--uid 10001 --user-group", user)
 
@@ -68,6 +69,7 @@ class DockerfilesTest(unittest.TestCase):
 
     def test_start_the_program_itself(self):
         """No shell between, so that signals reach it."""
+
         def check(name):
             (entry,) = [json.loads(rest) for what, rest in stages(name)[-1] if what == "ENTRYPOINT"]
             self.assertEqual(entry, [f"/usr/local/bin/{PROGRAMS[name][0]}"])
@@ -81,7 +83,9 @@ class DockerfilesTest(unittest.TestCase):
             (command,) = [rest for what, rest in build if what == "RUN" and "cmake --build" in rest]
             self.assertEqual(command.split(" --target ")[1].split(), PROGRAMS[name])
             copied = [rest.split()[1:] for what, rest in final if what == "COPY" and "/source/build/bin/" in rest]
-            self.assertEqual(copied, [[f"/source/build/bin/{program}" for program in PROGRAMS[name]] + ["/usr/local/bin/"]])
+            self.assertEqual(
+                copied, [[f"/source/build/bin/{program}" for program in PROGRAMS[name]] + ["/usr/local/bin/"]]
+            )
 
         self.each(check)
 
@@ -98,7 +102,9 @@ class DockerfilesTest(unittest.TestCase):
                     continue
                 for source in rest.split()[:-1]:
                     self.assertTrue((SOURCE / source).exists(), source)
-                    self.assertTrue(source == "." or any(source == p or source.startswith(p + "/") for p in admitted), source)
+                    self.assertTrue(
+                        source == "." or any(source == p or source.startswith(p + "/") for p in admitted), source
+                    )
 
         self.each(check)
 
@@ -111,7 +117,12 @@ class DockerfilesTest(unittest.TestCase):
                 self.assertFalse([run for run in runs if "apt-get" in run])
                 installed = [match[1] for run in runs for match in re.finditer(r"packages-([\w-]+)\.txt", run)]
                 self.assertEqual(installed[:1], lists)
-                copied = {match[1] for what, rest in stage if what == "COPY" for match in re.finditer(r"packages-([\w-]+)\.txt", rest)}
+                copied = {
+                    match[1]
+                    for what, rest in stage
+                    if what == "COPY"
+                    for match in re.finditer(r"packages-([\w-]+)\.txt", rest)
+                }
                 self.assertEqual(copied, set(installed))
                 used.update(installed)
 
@@ -125,7 +136,10 @@ class DockerfilesTest(unittest.TestCase):
             (labels,) = [shlex.split(rest) for what, rest in instructions(name) if what == "LABEL"]
             labels = dict(label.split("=", 1) for label in labels)
             self.assertEqual(set(labels), LABELS)
-            self.assertEqual(labels["org.opencontainers.image.title"], {"coordinator": "diloco-coordinator"}.get(name, f"diloco-{name}"))
+            self.assertEqual(
+                labels["org.opencontainers.image.title"],
+                {"coordinator": "diloco-coordinator"}.get(name, f"diloco-{name}"),
+            )
             self.assertIn(("ARG", f"VERSION={version}"), instructions(name))
 
         self.each(check)

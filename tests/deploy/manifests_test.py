@@ -9,7 +9,19 @@ import jsonschema
 import kubernetes_validate
 import yaml
 
-from rendered import KUSTOMIZE, OVERLAYS, SOURCE, app_of, container_of, name_of, of_kind, pod_of, render, run_config_of, selects
+from rendered import (
+    KUSTOMIZE,
+    OVERLAYS,
+    SOURCE,
+    app_of,
+    container_of,
+    name_of,
+    of_kind,
+    pod_of,
+    render,
+    run_config_of,
+    selects,
+)
 
 KUBERNETES = "1.37.0"
 LABELS = {f"app.kubernetes.io/{key}" for key in ("name", "instance", "version", "component", "part-of", "managed-by")}
@@ -165,12 +177,16 @@ class TrafficTest(unittest.TestCase):
     def test_a_set_has_its_headless_service(self):
         for overlay in OVERLAYS:
             for item in of_kind(overlay, "StatefulSet"):
-                (service,) = [s for s in of_kind(overlay, "Service") if s["metadata"]["name"] == item["spec"]["serviceName"]]
+                (service,) = [
+                    s for s in of_kind(overlay, "Service") if s["metadata"]["name"] == item["spec"]["serviceName"]
+                ]
                 self.assertEqual(service["spec"]["clusterIP"], "None")
                 self.assertEqual([item], self.pods(overlay, service["spec"]["selector"]))
 
     def test_only_regions_with_a_coordinator_open_a_port_to_others(self):
-        external = {o: [s["metadata"]["name"] for s in of_kind(o, "Service") if s["spec"].get("type")] for o in OVERLAYS}
+        external = {
+            o: [s["metadata"]["name"] for s in of_kind(o, "Service") if s["spec"].get("type")] for o in OVERLAYS
+        }
         self.assertEqual(external, {"region-a": ["coordinator-external"], "region-b": [], "laptop": []})
         (service,) = [s for s in of_kind("region-a", "Service") if s["spec"].get("type")]
         self.assertEqual(service["spec"]["type"], "LoadBalancer")
@@ -190,7 +206,7 @@ class TrafficTest(unittest.TestCase):
         result = set()
         for rule in rules:
             for peer in rule[side]:
-                (kind, value), = peer.items()
+                ((kind, value),) = peer.items()
                 who = value["cidr"] if kind == "ipBlock" else ",".join(value["matchLabels"].values())
                 result |= {(who, port["port"]) for port in rule["ports"]}
         return result
@@ -213,7 +229,9 @@ class TrafficTest(unittest.TestCase):
             for policy in of_kind(overlay, "NetworkPolicy"):
                 spec = policy["spec"]
                 found[overlay, policy["metadata"]["name"]] = (
-                    self.admitted(spec["ingress"], "from"), self.admitted(spec["egress"], "to"))
+                    self.admitted(spec["ingress"], "from"),
+                    self.admitted(spec["egress"], "to"),
+                )
         self.assertEqual(found, expected)
 
     def test_the_monitoring_finds_every_pod_and_says_which_it_is(self):
@@ -228,35 +246,48 @@ class TrafficTest(unittest.TestCase):
                 ports = {port["name"] for port in service["spec"]["ports"]}
                 if not selects(monitor["spec"]["selector"]["matchLabels"], labels) or endpoint["port"] not in ports:
                     continue
-                meta = {"__meta_kubernetes_service_label_" + re.sub(r"\W", "_", key): value for key, value in labels.items()}
+                meta = {
+                    "__meta_kubernetes_service_label_" + re.sub(r"\W", "_", key): value for key, value in labels.items()
+                }
                 match = re.fullmatch(relabel["regex"], ";".join(meta[key] for key in relabel["sourceLabels"]))
                 self.assertEqual((monitor["spec"]["targetLabels"], relabel["targetLabel"]), (["run"], "worker"))
                 (pod,) = self.pods(overlay, service["spec"]["selector"])
                 found[overlay, pod["metadata"]["name"]] = (
-                    labels[monitor["spec"]["jobLabel"]], labels["run"], match and match[1])
+                    labels[monitor["spec"]["jobLabel"]],
+                    labels["run"],
+                    match and match[1],
+                )
         run = yaml.safe_load(run_config_of("region-a"))["run"]["id"]
-        self.assertEqual(found, {
-            ("region-a", "coordinator"): ("diloco-coordinator", run, None),
-            ("region-a", "worker-east"): ("diloco-worker", run, "east"),
-            ("region-b", "worker-west"): ("diloco-worker", run, "west"),
-        })
+        self.assertEqual(
+            found,
+            {
+                ("region-a", "coordinator"): ("diloco-coordinator", run, None),
+                ("region-a", "worker-east"): ("diloco-worker", run, "east"),
+                ("region-b", "worker-west"): ("diloco-worker", run, "west"),
+            },
+        )
 
 
 class PlacementTest(unittest.TestCase):
     def test_who_is_where(self):
         where = {o: [item["metadata"]["name"] for item in of_kind(o, "StatefulSet")] for o in OVERLAYS}
-        self.assertEqual(where, {
-            "laptop": ["coordinator", "worker-east", "worker-west"],
-            "region-a": ["coordinator", "worker-east"],
-            "region-b": ["worker-west"],
-        })
+        self.assertEqual(
+            where,
+            {
+                "laptop": ["coordinator", "worker-east", "worker-west"],
+                "region-a": ["coordinator", "worker-east"],
+                "region-b": ["worker-west"],
+            },
+        )
 
     def test_each_is_one_process_with_volumes_that_outlive_it(self):
         for overlay in OVERLAYS:
             for item in of_kind(overlay, "StatefulSet"):
                 self.assertEqual(item["spec"]["replicas"], 1)
-                self.assertEqual(item["spec"]["persistentVolumeClaimRetentionPolicy"],
-                                 {"whenDeleted": "Retain", "whenScaled": "Retain"})
+                self.assertEqual(
+                    item["spec"]["persistentVolumeClaimRetentionPolicy"],
+                    {"whenDeleted": "Retain", "whenScaled": "Retain"},
+                )
 
     def test_gpus_are_asked_for_by_workers_of_regions_alone(self):
         for overlay in OVERLAYS:

@@ -2,8 +2,8 @@
 
 What a node would do is done here with Linux's own means: a network namespace a pod, joined by routers as regions are by
 a WAN; a root file system that is read-only, with the volumes at the manifests' paths; the manifests' user and group, no
-capabilities, no new privileges; the program as process 1, on as many CPUs as its limit says. Left out: seccomp's profile,
-the limit of memory, and network policies.
+capabilities, no new privileges; the program as process 1, on as many CPUs as its limit says. Left out: seccomp's
+profile, the limit of memory, and network policies.
 """
 
 import json
@@ -36,7 +36,8 @@ class Namespace:
     def __init__(self, name):
         self.name = name
         self.holder = subprocess.Popen(
-            DIES_WITH_ITS_PARENT + ["unshare", "--net", "sh", "-c", "echo up; exec sleep infinity"], stdout=subprocess.PIPE
+            DIES_WITH_ITS_PARENT + ["unshare", "--net", "sh", "-c", "echo up; exec sleep infinity"],
+            stdout=subprocess.PIPE,
         )
         self.holder.stdout.readline()
         self.ip("link set lo up")
@@ -72,7 +73,8 @@ def connect(first, first_address, second, second_address):
     here, there = f"to-{second.name}"[:15], f"to-{first.name}"[:15]
     first.ip(f"link add {here} type veth peer name {there} netns {second.holder.pid}")
     for space, link, own, other in (
-        (first, here, first_address, second_address), (second, there, second_address, first_address)
+        (first, here, first_address, second_address),
+        (second, there, second_address, first_address),
     ):
         space.ip(f"addr add {own}/32 dev {link}")
         space.ip(f"link set {link} up")
@@ -112,10 +114,15 @@ class Pod:
             "image": image,
             "cpus": int(container["resources"]["limits"]["cpu"]),
             "programs": [str(program) for program in programs],
-            "user": user["runAsUser"], "group": user["runAsGroup"], "fs_group": user["fsGroup"],
+            "user": user["runAsUser"],
+            "group": user["runAsGroup"],
+            "fs_group": user["fsGroup"],
             "mounts": [
-                {"source": str(self.source(mount["name"], pod, contents)), "target": mount["mountPath"],
-                 "read_only": mount.get("readOnly", False)}
+                {
+                    "source": str(self.source(mount["name"], pod, contents)),
+                    "target": mount["mountPath"],
+                    "read_only": mount.get("readOnly", False),
+                }
                 for mount in container["volumeMounts"]
             ],
             "command": [f"/usr/local/bin/{programs[0].name}"] + container["args"],
@@ -133,8 +140,11 @@ class Pod:
             for kind in (v["configMap"] for v in pod["volumes"] if v["name"] == volume and "configMap" in v):
                 for name, text in rendered.find(self.overlay, "ConfigMap", kind["name"])["data"].items():
                     (folder / name).write_text(text)
-        own(folder, pod["securityContext"]["fsGroup"],
-            next((v["secret"]["defaultMode"] for v in pod["volumes"] if v["name"] == volume and "secret" in v), None))
+        own(
+            folder,
+            pod["securityContext"]["fsGroup"],
+            next((v["secret"]["defaultMode"] for v in pod["volumes"] if v["name"] == volume and "secret" in v), None),
+        )
         return folder
 
     def volume(self, mount_path):
@@ -142,10 +152,21 @@ class Pod:
         return pathlib.Path(source)
 
     def start(self):
-        command = DIES_WITH_ITS_PARENT + self.network.enter() + [
-            "unshare", "--mount", "--pid", "--fork", "--propagation=private",
-            sys.executable, "-B", str(FOLDER / "pod_init.py"), str(self.folder / "spec.json"),
-        ]
+        command = (
+            DIES_WITH_ITS_PARENT
+            + self.network.enter()
+            + [
+                "unshare",
+                "--mount",
+                "--pid",
+                "--fork",
+                "--propagation=private",
+                sys.executable,
+                "-B",
+                str(FOLDER / "pod_init.py"),
+                str(self.folder / "spec.json"),
+            ]
+        )
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
@@ -170,7 +191,9 @@ class Pod:
         get = container[f"{probe}Probe"]["httpGet"]
         (port,) = [p["containerPort"] for p in container["ports"] if p["name"] == get["port"]]
         url = f"http://{address}:{port}{get['path']}"
-        await_true(lambda: self.process.poll() is not None or node.get(url) == 200, lambda: f"{url}: {self.text()[-2000:]}")
+        await_true(
+            lambda: self.process.poll() is not None or node.get(url) == 200, lambda: f"{url}: {self.text()[-2000:]}"
+        )
         assert self.process.poll() is None, self.text()[-2000:]
 
     def delete(self):

@@ -4,8 +4,7 @@ import unittest
 
 import yaml
 
-from rendered import (
-    OVERLAYS, app_of, container_of, environment_of, find, flags_of, of_kind, pod_of, run_config_of)
+from rendered import OVERLAYS, app_of, container_of, environment_of, find, flags_of, of_kind, pod_of, run_config_of
 
 UNITS = {"Mi": 2**20, "Gi": 2**30}
 # README, "Restarts": a checkpoint's bytes for each parameter, on disk and in memory; the two newest are kept.
@@ -42,14 +41,26 @@ class PodsTest(unittest.TestCase):
             pod = pod_of(item)
             self.assertIs(pod["automountServiceAccountToken"], False)
             self.assertIs(pod["enableServiceLinks"], False)
-            self.assertEqual(pod["securityContext"], {
-                "runAsNonRoot": True, "runAsUser": 10001, "runAsGroup": 10001, "fsGroup": 10001,
-                "fsGroupChangePolicy": "OnRootMismatch", "seccompProfile": {"type": "RuntimeDefault"}})
-            self.assertEqual(container_of(item)["securityContext"], {
-                "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}})
+            self.assertEqual(
+                pod["securityContext"],
+                {
+                    "runAsNonRoot": True,
+                    "runAsUser": 10001,
+                    "runAsGroup": 10001,
+                    "fsGroup": 10001,
+                    "fsGroupChangePolicy": "OnRootMismatch",
+                    "seccompProfile": {"type": "RuntimeDefault"},
+                },
+            )
+            self.assertEqual(
+                container_of(item)["securityContext"],
+                {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}},
+            )
             self.assertFalse({"hostNetwork", "hostPID", "hostIPC", "initContainers"} & set(pod))
-            self.assertLessEqual({kind for volume in pod["volumes"] for kind in volume if kind != "name"},
-                                 {"configMap", "secret", "persistentVolumeClaim"})
+            self.assertLessEqual(
+                {kind for volume in pod["volumes"] for kind in volume if kind != "name"},
+                {"configMap", "secret", "persistentVolumeClaim"},
+            )
 
         self.each(check)
         for overlay in OVERLAYS:
@@ -88,7 +99,9 @@ class PodsTest(unittest.TestCase):
                 under = [mount for mount in mounts if path == mount or path.startswith(mount + "/")]
                 self.assertEqual(len(under), 1, f"{path} is in no volume")
             for mount in mounts:
-                self.assertTrue(any(path == mount or path.startswith(mount + "/") for path in paths), f"{mount} is idle")
+                self.assertTrue(
+                    any(path == mount or path.startswith(mount + "/") for path in paths), f"{mount} is idle"
+                )
             volumes = {volume["name"] for volume in pod_of(item)["volumes"]}
             claims = {claim["metadata"]["name"] for claim in item["spec"]["volumeClaimTemplates"]}
             self.assertEqual({mount["name"] for mount in mounts.values()}, volumes | claims)
@@ -100,6 +113,7 @@ class PodsTest(unittest.TestCase):
     def test_write_to_a_folder_in_their_volume(self):
         """A volume of its own file system has `lost+found` at its top."""
         for app, flag in (("diloco-coordinator", "--data-dir"), ("diloco-worker", "--checkpoint-folder")):
+
             def check(_, item):
                 if app_of(item) == app:
                     self.assertRegex(flags_of(item)[flag], r"^/var/lib/diloco/\w+$")
@@ -168,7 +182,9 @@ class CertificatesTest(unittest.TestCase):
         for overlay in ("region-a", "region-b"):
             (issuer,) = of_kind(overlay, "Issuer")
             for certificate in of_kind(overlay, "Certificate"):
-                self.assertEqual(certificate["spec"]["issuerRef"], {"kind": "Issuer", "name": issuer["metadata"]["name"]})
+                self.assertEqual(
+                    certificate["spec"]["issuerRef"], {"kind": "Issuer", "name": issuer["metadata"]["name"]}
+                )
 
     def test_plaintext_is_the_laptops_alone(self):
         for overlay in OVERLAYS:

@@ -36,15 +36,33 @@ def overlay(folder, base, run):
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": [os.path.relpath(rendered.KUSTOMIZE / "overlays" / base, path)],
-        "patches": [{
-            "target": {"kind": "StatefulSet", "labelSelector": "app.kubernetes.io/name=diloco-worker"},
-            "patch": json.dumps({
-                "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "any"},
-                "spec": {"template": {"spec": {"containers": [
-                    {"name": "worker", "env": [{"name": "DILOCO_DEVICE", "value": "cpu"},
-                                               {"name": "DILOCO_THREADS", "value": "1"}]}]}}},
-            }),
-        }],
+        "patches": [
+            {
+                "target": {"kind": "StatefulSet", "labelSelector": "app.kubernetes.io/name=diloco-worker"},
+                "patch": json.dumps(
+                    {
+                        "apiVersion": "apps/v1",
+                        "kind": "StatefulSet",
+                        "metadata": {"name": "any"},
+                        "spec": {
+                            "template": {
+                                "spec": {
+                                    "containers": [
+                                        {
+                                            "name": "worker",
+                                            "env": [
+                                                {"name": "DILOCO_DEVICE", "value": "cpu"},
+                                                {"name": "DILOCO_THREADS", "value": "1"},
+                                            ],
+                                        }
+                                    ]
+                                }
+                            }
+                        },
+                    }
+                ),
+            }
+        ],
     }
     kustomization["components"] = [os.path.relpath(rendered.KUSTOMIZE / "components/plaintext", path)]
     if base == "region-a":
@@ -56,16 +74,18 @@ def overlay(folder, base, run):
 def run_config():
     """Region A's run with a tiny model and a fixed schedule."""
     run = yaml.safe_load((rendered.KUSTOMIZE / "overlays/region-a/run.yaml").read_text())
-    return yaml.safe_dump({
-        "run": run["run"] | {"rounds": ROUNDS},
-        "method": run["method"],
-        "inner_steps": 4,
-        "max_late": 0,
-        "model": {"layers": 2, "width": 32, "heads": 2, "sequence": 32},
-        "inner": {"rate": 0.003, "warmup_steps": 4, "batch_size": 4},
-        "rounds": {"quorum": 2, "heartbeat_interval": "200ms", "lease": "60s"},
-        "eval": {"every": 5, "sequences": 16},
-    })
+    return yaml.safe_dump(
+        {
+            "run": run["run"] | {"rounds": ROUNDS},
+            "method": run["method"],
+            "inner_steps": 4,
+            "max_late": 0,
+            "model": {"layers": 2, "width": 32, "heads": 2, "sequence": 32},
+            "inner": {"rate": 0.003, "warmup_steps": 4, "batch_size": 4},
+            "rounds": {"quorum": 2, "heartbeat_interval": "200ms", "lease": "60s"},
+            "eval": {"every": 5, "sequences": 16},
+        }
+    )
 
 
 def may_make_namespaces():
@@ -87,7 +107,9 @@ class RehearsalTest(unittest.TestCase):
             self.addCleanup(self.spaces[name].close)
         node_a, node_b = self.spaces["node-a"], self.spaces["node-b"]
         for pod, address, node, node_address in (
-            ("coordinator", COORDINATOR, node_a, NODE_A), ("east", EAST, node_a, NODE_A), ("west", WEST, node_b, NODE_B)
+            ("coordinator", COORDINATOR, node_a, NODE_A),
+            ("east", EAST, node_a, NODE_A),
+            ("west", WEST, node_b, NODE_B),
         ):
             connect(self.spaces[pod], address, node, node_address)
             self.spaces[pod].ip(f"route add default via {node_address}")
@@ -112,8 +134,15 @@ class RehearsalTest(unittest.TestCase):
         names = {"region-a": {"coordinator": COORDINATOR}, "region-b": {"coordinator.example.com": EXTERNAL}}
 
         def pod(region, name, space, programs, contents):
-            made = Pod(self.folder, overlays[region], name, self.spaces[space], names[region],
-                       [BIN / program for program in programs], contents)
+            made = Pod(
+                self.folder,
+                overlays[region],
+                name,
+                self.spaces[space],
+                names[region],
+                [BIN / program for program in programs],
+                contents,
+            )
             self.addCleanup(made.close)
             return made
 
@@ -123,14 +152,23 @@ class RehearsalTest(unittest.TestCase):
 
     def status(self):
         """An admin's, by way of a forwarded port."""
-        command = self.spaces["coordinator"].enter() + [BIN / "dilococtl", "--coordinator", "localhost:7070", "-o", "json", "status"]
+        command = self.spaces["coordinator"].enter() + [
+            BIN / "dilococtl",
+            "--coordinator",
+            "localhost:7070",
+            "-o",
+            "json",
+            "status",
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=pods.PATIENCE)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
     def await_rounds(self, count):
         def about():
-            return "\n".join([str(self.status())] + [pod.text()[-2000:] for pod in (self.coordinator, self.east, self.west)])
+            return "\n".join(
+                [str(self.status())] + [pod.text()[-2000:] for pod in (self.coordinator, self.east, self.west)]
+            )
 
         await_true(lambda: int(self.status()["rounds_committed"]) >= count, about)
 
@@ -151,9 +189,21 @@ class RehearsalTest(unittest.TestCase):
     def simulated_losses(self):
         """{version: loss} of the same run in one process."""
         config = self.folder / "region-a" / "run.yaml"
-        workers = [f"--worker={pod.spec['environment']['DILOCO_ID']}={pod.volume('/data') / 'train'}" for pod in (self.east, self.west)]
-        command = [BIN / "diloco-worker", "simulate", "--config", config, *workers, "--threads", "1",
-                   "--held-out", self.east.volume("/data") / "held-out"]
+        workers = [
+            f"--worker={pod.spec['environment']['DILOCO_ID']}={pod.volume('/data') / 'train'}"
+            for pod in (self.east, self.west)
+        ]
+        command = [
+            BIN / "diloco-worker",
+            "simulate",
+            "--config",
+            config,
+            *workers,
+            "--threads",
+            "1",
+            "--held-out",
+            self.east.volume("/data") / "held-out",
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=pods.PATIENCE, check=True)
         return {line["version"]: line["loss"] for line in map(json.loads, done.stdout.splitlines())}
 

@@ -17,8 +17,8 @@ if [[ $(cat "$venv/installed" 2>/dev/null) != "${tools[*]}" ]]; then
   python3 -m venv "$venv"
   if ! "$venv/bin/pip" install --quiet --disable-pip-version-check --retries 1 "${tools[@]}" >"$venv/log" 2>&1; then
     cat "$venv/log" >&2
-    grep -qE 'NewConnectionError|ConnectTimeoutError|ReadTimeoutError|ProxyError|Name or service not known' "$venv/log" ||
-      exit 1
+    unreachable='NewConnectionError|ConnectTimeoutError|ReadTimeoutError|ProxyError|Name or service not known'
+    grep -qE "$unreachable" "$venv/log" || exit 1
     echo "SKIPPED: the package index cannot be reached, so there is no kubectl to render with: ${tools[*]}" >&2
     exit 77
   fi
