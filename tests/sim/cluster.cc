@@ -61,6 +61,7 @@ Cluster::Cluster(Scenario scenario, Shim shim)
     RestartCoordinator();
   });
   coordinator_.SetOnUp([this] {
+    auditor_.OnCoordinatorRecovered(&disk_, kFolder);
     if (healed_) AdmitAll();
     for (const auto& worker : workers_) worker->CoordinatorIsUp();
   });

@@ -50,8 +50,10 @@ class Auditor final : public Witness {
   void OnJournaled(std::string_view message);
   // What was journaled of this round is final from here on.
   void OnPublished(int fragment, int64_t round);
-  // After a death: what the next life will find.
+  // After a death: what the next life may find.
   void OnCoordinatorDied(FileSystem* files, const std::string& folder);
+  // A life has begun, and publishes what it has found; one that ends before that does not.
+  void OnCoordinatorRecovered(FileSystem* files, const std::string& folder);
   // The run has ended and nobody is left.
   void OnFinished(FileSystem* files, const std::string& folder);
 

@@ -76,8 +76,12 @@ void Auditor::OnCoordinatorDied(FileSystem* files, const std::string& folder) {
     }
   }
   if (end_given_ && scan.end != end_) return Fail("the end record was published, and is gone after the crash");
+}
+
+void Auditor::OnCoordinatorRecovered(FileSystem* files, const std::string& folder) {
+  const FolderScan scan = ScanFolder(files, folder);
   if (!scan.end.empty()) end_ = scan.end;
-  // What is durable the next life publishes, and says nothing more of it.
+  // What it has found it publishes, and says nothing more of it.
   for (size_t f = 0; f < fragments_.size(); ++f) {
     const int fragment = static_cast<int>(f);
     for (auto found = scan.deltas.find({fragment, fragments_[f].consensus.version}); found != scan.deltas.end();
