@@ -1,11 +1,13 @@
 #include "tests/sim/cluster.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/base/limits.h"
 #include "common/layout/layout.h"
 
 namespace diloco::sim {
@@ -14,10 +16,15 @@ namespace {
 constexpr char kFolder[] = "data";
 // Far beyond what the longest run needs.
 constexpr uint64_t kMaxEvents = 50'000'000;
+constexpr uint64_t kEventsBetweenMemoryChecks = 1000;
+
+Layout LayoutOf(const Scenario& scenario) {
+  const QuadraticTrainer trainer(scenario.workers.front().options.trainer);
+  return Layout::Cut(trainer.Tensors(), scenario.config.fragments.cut).value();
+}
 
 std::vector<FragmentFacts> FactsOf(const Scenario& scenario) {
-  const QuadraticTrainer trainer(scenario.workers.front().options.trainer);
-  const Layout layout = Layout::Cut(trainer.Tensors(), scenario.config.fragments.cut).value();
+  const Layout layout = LayoutOf(scenario);
   const std::vector<double>& start = scenario.workers.front().options.trainer.start;
   std::vector<FragmentFacts> facts;
   for (const FragmentRange& range : layout.fragments()) {
@@ -28,6 +35,16 @@ std::vector<FragmentFacts> FactsOf(const Scenario& scenario) {
     fragment.decayed.assign(fragment.initial.size(), false);  // No tensor of the quadratic trainer decays.
   }
   return facts;
+}
+
+ClusterSize SizeOf(const Scenario& scenario) {
+  ClusterSize size = {.workers = static_cast<int>(scenario.workers.size()),
+                      .subscriber_queue_bytes = scenario.service.subscriber_queue_bytes,
+                      .chunk_bytes = kMaxChunkBytes};
+  for (const Scenario::Worker& worker : scenario.workers) {
+    size.chunk_bytes = std::min(size.chunk_bytes, worker.options.chunk_bytes);
+  }
+  return size;
 }
 
 // Some rules are only put to the test when something else goes wrong as well.
@@ -46,6 +63,8 @@ Cluster::Cluster(Scenario scenario, Shim shim)
     : scenario_(ForShim(std::move(scenario), shim)),
       random_(scenario_.seed ^ 0x5EED),
       auditor_(scenario_.config, FactsOf(scenario_), &loop_),
+      coordinator_bound_(CoordinatorBound(scenario_.config, LayoutOf(scenario_), SizeOf(scenario_))),
+      worker_bound_(WorkerBound(scenario_.config, LayoutOf(scenario_), SizeOf(scenario_))),
       disk_(&random_, &points_),
       coordinator_({.config = scenario_.config,
                     .yaml = scenario_.yaml,
@@ -53,6 +72,7 @@ Cluster::Cluster(Scenario scenario, Shim shim)
                     .pool_time = scenario_.pool_time},
                    {.loop = &loop_, .random = &random_, .disk = &disk_, .points = &points_, .witness = &auditor_}),
       service_(scenario_.service, shim, &coordinator_, &random_) {
+  ForgetHeaps();
   if (shim == Shim::kPublishBeforeSync) disk_.IgnoreSyncs();
   disk_.SetOnAppend([this](std::string_view message) { auditor_.OnJournaled(service_.OnJournaled(message)); });
   coordinator_.SetOnPublished([this](int fragment, int64_t round) { auditor_.OnPublished(fragment, round); });
@@ -67,7 +87,9 @@ Cluster::Cluster(Scenario scenario, Shim shim)
   });
   for (const Scenario::Worker& worker : scenario_.workers) {
     links_.push_back(std::make_unique<Link>(&loop_, &random_, scenario_.link));
-    workers_.push_back(std::make_unique<WorkerNode>(worker.options, WorkerNode::Parts{.loop = &loop_,
+    const int heap = kHeapOfFirstWorker + static_cast<int>(workers_.size());
+    workers_.push_back(std::make_unique<WorkerNode>(worker.options, WorkerNode::Parts{.heap = heap,
+                                                                                      .loop = &loop_,
                                                                                       .random = &random_,
                                                                                       .link = links_.back().get(),
                                                                                       .coordinator = &coordinator_,
@@ -85,9 +107,27 @@ void Cluster::Run(const std::function<void()>& watch) {
       auditor_.Fail(absl::StrFormat("the run has not ended %s after the last fault\n%s",
                                     absl::FormatDuration(loop_.Elapsed() - scenario_.faults_until), Describe()));
     }
+    if (loop_.events() % kEventsBetweenMemoryChecks == 0) CheckMemory();
     if (watch) watch();
   }
+  if (!auditor_.failed()) CheckMemory();
   if (!auditor_.failed()) auditor_.OnFinished(&disk_, kFolder);
+}
+
+MemoryUse Cluster::WorkerMemory() const {
+  int64_t most = 0;
+  for (const auto& worker : workers_) most = std::max(most, worker->most_held());
+  return {most, TotalBytes(worker_bound_)};
+}
+
+void Cluster::CheckMemory() {
+  const auto check = [this](const Process& process, const std::vector<HeldThing>& bound) {
+    if (process.most_held() <= TotalBytes(bound)) return;
+    auditor_.Fail(absl::StrFormat("%s has held %d bytes and may hold %d:\n%s", process.name(),
+                                  process.most_held(), TotalBytes(bound), DescribeBound(bound)));
+  };
+  check(coordinator_, coordinator_bound_);
+  for (const auto& worker : workers_) check(*worker, worker_bound_);
 }
 
 void Cluster::Start() {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/sim/check/auditor.h"
+#include "tests/sim/check/memory_bound.h"
 #include "tests/sim/coordinator_node.h"
 #include "tests/sim/crash_points.h"
 #include "tests/sim/disk.h"
@@ -35,11 +36,16 @@ class Cluster {
   CoordinatorNode& coordinator() { return coordinator_; }
   Disk& disk() { return disk_; }
   const Scenario& scenario() const { return scenario_; }
+  // The most that the coordinator has held, and any worker, against what it may.
+  MemoryUse CoordinatorMemory() const { return {coordinator_.most_held(), TotalBytes(coordinator_bound_)}; }
+  MemoryUse WorkerMemory() const;
   // What everybody is doing, and why the run has not ended.
   std::string Describe();
 
  private:
   void Start();
+  // What each process has held at most against what it may.
+  void CheckMemory();
   void ScheduleFault();
   void Inject(Fault fault);
   void Heal();
@@ -57,6 +63,8 @@ class Cluster {
   Random random_;
   CrashPoints points_;
   Auditor auditor_;
+  std::vector<HeldThing> coordinator_bound_;
+  std::vector<HeldThing> worker_bound_;
   Disk disk_;
   CoordinatorNode coordinator_;
   Service service_;

@@ -37,7 +37,7 @@ class CoordinatorNode::Work final : public Executor {
 };
 
 CoordinatorNode::CoordinatorNode(Options options, const Parts& parts)
-    : Process(parts.loop, "coordinator"),
+    : Process(parts.loop, "coordinator", kHeapOfCoordinator),
       options_(std::move(options)),
       random_(*parts.random),
       disk_(*parts.disk),
@@ -52,6 +52,7 @@ CoordinatorNode::~CoordinatorNode() {
 
 void CoordinatorNode::Boot() {
   DILOCO_CHECK(!up());
+  const HeapScope own(heap());
   BeginLife();
   dying_ = false;
   fatal_.reset();
@@ -171,6 +172,7 @@ void CoordinatorNode::RunWork(const std::string& name, const Task& task) {
 }
 
 void CoordinatorNode::Pass(const std::string& name, CrashSide side) {
+  const HeapScope watch(kHeapOfTest);
   if (dying_ || !points_.Pass(name, side)) return;
   dying_ = true;
   disk_.Freeze();

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "coordinator/store/journal_format.h"
 #include "diloco/v1/worker.pb.h"
+#include "tests/sim/heap.h"
 
 namespace diloco::sim {
 namespace {
@@ -40,6 +41,7 @@ class Disk::File final : public WritableFile {
       : disk_(*disk), file_(std::move(file)), kind_(std::move(kind)) {}
 
   absl::Status Append(std::string_view bytes) override {
+    const HeapScope disk(kHeapOfTest);
     const bool journal = absl::StrContains(kind_, "journal");
     std::optional<CommitBlock> commit;
     if (journal && bytes.size() == kBlockBytes) commit = DecodeCommitBlock(bytes);
@@ -49,6 +51,7 @@ class Disk::File final : public WritableFile {
     return disk_.Change(name, true, [&] { return file_->Append(bytes); });
   }
   absl::Status Sync() override {
+    const HeapScope disk(kHeapOfTest);
     const std::string name = absl::StrCat("disk sync ", kind_, appended_.empty() ? "" : " ", appended_);
     const bool ignored = disk_.ignore_syncs_ && absl::StrContains(kind_, "journal");
     return disk_.Change(name, false, [&] { return ignored ? absl::OkStatus() : file_->Sync(); });
@@ -123,6 +126,7 @@ uint64_t Disk::Bytes(const std::string& prefix) {
 }
 
 absl::StatusOr<std::unique_ptr<WritableFile>> Disk::Create(const std::string& path) {
+  const HeapScope disk(kHeapOfTest);
   std::unique_ptr<WritableFile> file;
   DILOCO_RETURN_IF_ERROR(Change(absl::StrCat("disk create ", KindOf(path)), true, [&]() -> absl::Status {
     DILOCO_ASSIGN_OR_RETURN(file, files_.Create(path));
@@ -132,23 +136,28 @@ absl::StatusOr<std::unique_ptr<WritableFile>> Disk::Create(const std::string& pa
 }
 
 absl::StatusOr<std::unique_ptr<WritableFile>> Disk::OpenForAppend(const std::string& path) {
+  const HeapScope disk(kHeapOfTest);
   if (dead_) return Died();
   DILOCO_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, files_.OpenForAppend(path));
   return std::make_unique<File>(this, std::move(file), KindOf(path));
 }
 
 absl::StatusOr<std::unique_ptr<ReadableFile>> Disk::OpenForRead(const std::string& path) {
+  const HeapScope disk(kHeapOfTest);
   if (dead_) return Died();
   return files_.OpenForRead(path);
 }
 
 absl::Status Disk::Truncate(const std::string& path, uint64_t size) {
+  const HeapScope disk(kHeapOfTest);
   return Change(absl::StrCat("disk truncate ", KindOf(path)), false, [&] { return files_.Truncate(path, size); });
 }
 absl::Status Disk::Rename(const std::string& from, const std::string& to) {
+  const HeapScope disk(kHeapOfTest);
   return Change(absl::StrCat("disk rename ", KindOf(to)), false, [&] { return files_.Rename(from, to); });
 }
 absl::Status Disk::Remove(const std::string& path) {
+  const HeapScope disk(kHeapOfTest);
   return Change(absl::StrCat("disk remove ", KindOf(path)), false, [&] { return files_.Remove(path); });
 }
 absl::StatusOr<std::vector<std::string>> Disk::List(const std::string& folder) {
@@ -156,14 +165,17 @@ absl::StatusOr<std::vector<std::string>> Disk::List(const std::string& folder) {
   return files_.List(folder);
 }
 absl::Status Disk::CreateFolder(const std::string& folder) {
+  const HeapScope disk(kHeapOfTest);
   if (dead_) return Died();
   return files_.CreateFolder(folder);
 }
 absl::Status Disk::SyncFolder(const std::string& folder) {
+  const HeapScope disk(kHeapOfTest);
   return Change(absl::StrCat("disk sync-folder ", KindOf(folder + "/")), false,
                 [&] { return files_.SyncFolder(folder); });
 }
 absl::StatusOr<std::unique_ptr<FileLock>> Disk::Lock(const std::string& path, const std::string& holder) {
+  const HeapScope disk(kHeapOfTest);
   if (dead_) return Died();
   return files_.Lock(path, holder);
 }

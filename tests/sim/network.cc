@@ -25,6 +25,7 @@ void Link::Heal() {
 }
 
 std::shared_ptr<Stream> Link::Open(Process* worker, Process* coordinator) {
+  const HeapScope network(kHeapOfTest);
   auto stream = std::make_shared<Stream>(this, worker, coordinator);
   if (streams_.size() > 64) std::erase_if(streams_, [](const auto& each) { return each.expired(); });
   streams_.push_back(stream);
@@ -42,29 +43,31 @@ Stream::Stream(Link* link, Process* worker, Process* coordinator) : link_(*link)
   for (End& end : ends_) end.life = end.process->life();
 }
 
-void Stream::RunAt(Side side, MonotonicTime when, Task task) {
+// What is on its way is neither end's: the network has a copy of it.
+void Stream::RunAt(Side side, MonotonicTime when, const Task& task) {
   End& end = ends_[side];
   if (!end.process->lives(end.life)) return;
-  end.process->PostAt(when, [self = shared_from_this(), side, task = std::move(task)] {
+  const HeapScope network(kHeapOfTest);
+  end.process->PostAt(when, [self = shared_from_this(), side, task] {
     if (self->ends_[side].open) task();
   });
 }
 
-void Stream::Send(Side from, Task deliver, Task written) {
+void Stream::Send(Side from, const Task& deliver, const Task& written) {
   if (!ends_[from].open || broken_) return;
   if (link_.random().Chance(link_.faults().break_chance)) return Break();
   End& to = ends_[Other(from)];
   to.newest_arrival = std::max(link_.ArrivalTime(), to.newest_arrival);
-  RunAt(Other(from), to.newest_arrival, std::move(deliver));
-  if (written != nullptr) RunAt(from, link_.loop().Now() + absl::Microseconds(50), std::move(written));
+  RunAt(Other(from), to.newest_arrival, deliver);
+  if (written != nullptr) RunAt(from, link_.loop().Now() + absl::Microseconds(50), written);
 }
 
-void Stream::Close(Side from, absl::Status status) {
+void Stream::Close(Side from, const absl::Status& status) {
   if (!std::exchange(ends_[from].open, false) || broken_) return;
   broken_ = true;
   End& to = ends_[Other(from)];
   RunAt(Other(from), std::max(link_.ArrivalTime(), to.newest_arrival),
-        [self = shared_from_this(), side = Other(from), status = std::move(status)] { self->TellEnd(side, status); });
+        [self = shared_from_this(), side = Other(from), status] { self->TellEnd(side, status); });
   ends_[from].on_close = nullptr;
 }
 

@@ -67,9 +67,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // `deliver` runs at the other end, `written` at this one once the message has left. Neither does when the stream
   // breaks or this end closes before.
-  void Send(Side from, Task deliver, Task written = nullptr);
+  void Send(Side from, const Task& deliver, const Task& written = nullptr);
   // This end is done: nothing more is delivered to it. The other end hears of it, behind what was sent before.
-  void Close(Side from, absl::Status status);
+  void Close(Side from, const absl::Status& status);
   // The process of this end died. `silently`: the other end finds out by itself.
   void Die(Side side, bool silently);
   // Both ends hear of it, unless it stays half open.
@@ -90,7 +90,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   static Side Other(Side side) { return side == kWorker ? kCoordinator : kWorker; }
   void TellEnd(Side side, const absl::Status& status);
   // Runs `task` at an end that is open then.
-  void RunAt(Side side, MonotonicTime when, Task task);
+  void RunAt(Side side, MonotonicTime when, const Task& task);
 
   Link& link_;
   End ends_[2];

@@ -8,17 +8,21 @@
 #include <utility>
 
 #include "tests/sim/event_loop.h"
+#include "tests/sim/heap.h"
 
 namespace diloco::sim {
 
 class Process {
  public:
-  Process(EventLoop* loop, std::string name) : loop_(*loop), name_(std::move(name)) {}
+  // What it allocates is charged to `heap`.
+  Process(EventLoop* loop, std::string name, int heap) : loop_(*loop), name_(std::move(name)), heap_(heap) {}
   virtual ~Process() = default;
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
   const std::string& name() const { return name_; }
+  // The most bytes that it has held between two things that it did, over all its lives.
+  int64_t most_held() const { return most_held_; }
   bool up() const { return up_; }
   // Counts starts; names the one in progress.
   uint64_t life() const { return life_; }
@@ -26,9 +30,14 @@ class Process {
   bool stopped() const { return up_ && loop_.Now() < stopped_until_; }
 
   // Runs `task` when `delay` is over, or later when the process is stopped then; not at all once this life is over.
-  void Post(absl::Duration delay, Task task) { PostAt(loop_.Now() + delay, std::move(task)); }
-  void PostAt(MonotonicTime when, Task task) {
-    loop_.At(when, [this, life = life_, task = std::move(task)] { Run(life, task); });
+  template <typename F>
+  void Post(absl::Duration delay, F task) {
+    PostAt(loop_.Now() + delay, std::move(task));
+  }
+  template <typename F>
+  void PostAt(MonotonicTime when, F task) {
+    const HeapScope waits(kHeapOfTest);
+    loop_.At(when, [this, life = life_, task = Task(std::move(task))] { Run(life, task); });
   }
 
   // As SIGSTOP, with a SIGCONT after `duration`.
@@ -42,6 +51,7 @@ class Process {
     held_.clear();
   }
   void EndLife() { up_ = false; }
+  int heap() const { return heap_; }
 
   EventLoop& loop_;
 
@@ -49,9 +59,16 @@ class Process {
   void Run(uint64_t life, const Task& task) {
     if (!lives(life)) return;
     // What comes while it is stopped waits in its order.
-    if (!stopped() && held_.empty()) return task();
+    if (!stopped() && held_.empty()) return Do(task);
     held_.push_back(task);
     if (held_.size() == 1) loop_.At(std::max(stopped_until_, loop_.Now()), [this, life] { Resume(life); });
+  }
+  void Do(const Task& task) {
+    {
+      const HeapScope own(heap_);
+      task();
+    }
+    most_held_ = std::max(most_held_, HeapBytes(heap_));
   }
   void Resume(uint64_t life) {
     if (!lives(life)) return;
@@ -59,11 +76,13 @@ class Process {
     while (lives(life) && !stopped() && !held_.empty()) {
       const Task task = std::move(held_.front());
       held_.pop_front();
-      task();
+      Do(task);
     }
   }
 
   const std::string name_;
+  const int heap_;
+  int64_t most_held_ = 0;
   bool up_ = false;
   uint64_t life_ = 0;
   MonotonicTime stopped_until_;

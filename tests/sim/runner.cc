@@ -1,5 +1,6 @@
 #include "tests/sim/runner.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -29,8 +30,9 @@ std::string DescribeFailure(const Cluster& cluster, Shim shim) {
 std::string RunnerResult::Summary() const {
   const std::string figures = absl::StrFormat(
       "%d seeds, %d events, %d global deltas, %d contributions merged, %d deaths of the coordinator, %.0f s of "
-      "simulated time in %.1f s",
-      seeds, events, global_deltas, contributions_merged, coordinator_deaths, simulated_seconds, seconds);
+      "simulated time in %.1f s; memory at most %.0f %% and %.0f %% of what the coordinator and a worker may hold",
+      seeds, events, global_deltas, contributions_merged, coordinator_deaths, simulated_seconds, seconds,
+      100 * coordinator_memory, 100 * worker_memory);
   return failure.empty() ? figures : absl::StrCat(failure, "\n\n", figures);
 }
 
@@ -47,14 +49,20 @@ RunnerResult RunSeeds(const RunnerOptions& options) {
     result.contributions_merged += cluster.auditor().merged();
     result.coordinator_deaths += cluster.coordinator().deaths();
     result.simulated_seconds += absl::ToDoubleSeconds(cluster.loop().Elapsed());
+    result.coordinator_memory = std::max(result.coordinator_memory, cluster.CoordinatorMemory().share());
+    result.worker_memory = std::max(result.worker_memory, cluster.WorkerMemory().share());
     if (cluster.auditor().failed()) {
       result.failed_seed = seed;
       result.failure = DescribeFailure(cluster, options.shim);
     }
     if (options.verbose) {
-      std::printf("seed %d: %d events, %s\n%s%s\n", static_cast<int>(seed), static_cast<int>(cluster.loop().events()),
-                  absl::FormatDuration(cluster.loop().Elapsed()).c_str(), cluster.scenario().yaml.c_str(),
-                  absl::StrJoin(cluster.auditor().notes(), "\n").c_str());
+      const MemoryUse coordinator = cluster.CoordinatorMemory();
+      const MemoryUse worker = cluster.WorkerMemory();
+      std::printf("seed %d: %d events, %s, the coordinator has held %d of %d bytes, a worker %d of %d\n%s%s\n",
+                  static_cast<int>(seed), static_cast<int>(cluster.loop().events()),
+                  absl::FormatDuration(cluster.loop().Elapsed()).c_str(), static_cast<int>(coordinator.held),
+                  static_cast<int>(coordinator.bound), static_cast<int>(worker.held), static_cast<int>(worker.bound),
+                  cluster.scenario().yaml.c_str(), absl::StrJoin(cluster.auditor().notes(), "\n").c_str());
     }
   }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

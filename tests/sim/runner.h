@@ -23,6 +23,8 @@ struct RunnerResult {
   uint64_t coordinator_deaths = 0;
   double simulated_seconds = 0;
   double seconds = 0;
+  double coordinator_memory = 0;  // The most that one has held, as a share of what it may hold.
+  double worker_memory = 0;
   uint64_t failed_seed = 0;
   std::string failure;  // Empty: no rule was broken. Else seed, time, rule, the last events and the command.
 

@@ -54,6 +54,7 @@ std::function<void(v1::SessionRequest)> Service::OpenSession(const std::shared_p
 
 void Service::Take(v1::UploadRequest request, std::function<void(const absl::StatusOr<v1::UploadResponse>&)> reply) {
   const v1::UploadRequest sent = request;
+  if (shim_ == Shim::kKeepUploads) kept_uploads_.push_back(request);
   if (shim_ == Shim::kForgetIncarnation) {
     request.set_incarnation(std::max(newest_incarnation_[request.worker_id()], request.incarnation()));
   }
@@ -69,6 +70,7 @@ void Service::Take(v1::UploadRequest request, std::function<void(const absl::Sta
 void Service::Upload(const std::shared_ptr<Stream>& stream, v1::UploadRequest request,
                      const std::function<void(const v1::UploadResponse&)>& answered) {
   if (random_.Chance(options_.duplicate_chance)) {
+    const HeapScope network(kHeapOfTest);
     node_.Post(random_.Between(absl::ZeroDuration(), options_.duplicate_delay),
                [this, request] { Take(request, [](const auto&) {}); });
   }
@@ -128,6 +130,7 @@ void Service::PumpSubscription(const std::shared_ptr<Subscription>& subscription
   subscription->writing = true;
   // The next one leaves when the worker has taken this one: so much the flow control of a stream holds.
   subscription->stream->Send(Stream::kCoordinator, [this, subscription, item = std::move(item)] {
+    if (shim_ == Shim::kKeepDownloads) kept_downloads_.push_back(item);
     subscription->arrived(item, [this, subscription] {
       subscription->stream->Send(Stream::kWorker, [this, subscription] {
         subscription->writing = false;

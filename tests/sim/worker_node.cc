@@ -24,7 +24,7 @@ bool IsTransient(const absl::Status& status) { return absl::IsUnavailable(status
 }  // namespace
 
 WorkerNode::WorkerNode(Options options, const Parts& parts)
-    : Process(parts.loop, options.id),
+    : Process(parts.loop, options.id, parts.heap),
       options_(std::move(options)),
       random_(*parts.random),
       link_(*parts.link),
@@ -36,6 +36,7 @@ WorkerNode::~WorkerNode() = default;
 
 void WorkerNode::Boot() {
   DILOCO_CHECK(!up());
+  const HeapScope own(heap());
   BeginLife();
   done_ = false;
   ended_with_ = absl::OkStatus();

@@ -36,6 +36,7 @@ class WorkerNode final : public Process, private SyncNetwork, private ControlNet
     uint64_t chunk_bytes = 64;
   };
   struct Parts {
+    int heap = kHeapOfFirstWorker;
     EventLoop* loop = nullptr;
     Random* random = nullptr;
     Link* link = nullptr;

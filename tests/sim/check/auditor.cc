@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/digest.h"
 #include "tests/common/codec/naive_codec.h"
+#include "tests/sim/heap.h"
 
 namespace diloco::sim {
 namespace {
@@ -33,12 +34,14 @@ Auditor::Auditor(const RunConfig& config, std::vector<FragmentFacts> fragments, 
 }
 
 void Auditor::Fail(const std::string& rule) {
+  const HeapScope own(kHeapOfTest);
   if (failure_) return;
   failure_ = rule;
   Note(absl::StrCat("RULE BROKEN: ", rule));
 }
 
 void Auditor::Note(const std::string& line) {
+  const HeapScope own(kHeapOfTest);
   notes_.push_back(absl::StrFormat("%10.4f s  %s", absl::ToDoubleSeconds(loop_.Elapsed()), line));
   if (notes_.size() > kNotes) notes_.pop_front();
 }
@@ -57,6 +60,7 @@ int64_t Auditor::rounds_published() const {
 // ---- Contributions ----
 
 void Auditor::OnSent(const v1::UploadRequest& request) {
+  const HeapScope own(kHeapOfTest);
   const Name name(request.worker_id(), static_cast<int>(request.fragment()), request.round());
   Sent& sent = sent_[{name, request.contribution_digest().value()}];
   sent.weight = request.weight();
@@ -66,9 +70,13 @@ void Auditor::OnSent(const v1::UploadRequest& request) {
             sent.bytes.begin() + static_cast<std::ptrdiff_t>(offset));
 }
 
-void Auditor::OnAdmitted(const std::string& worker, uint64_t incarnation) { admitted_[worker] = incarnation; }
+void Auditor::OnAdmitted(const std::string& worker, uint64_t incarnation) {
+  const HeapScope own(kHeapOfTest);
+  admitted_[worker] = incarnation;
+}
 
 void Auditor::OnAnswered(uint64_t /*life*/, const v1::UploadRequest& request, v1::ContributionVerdict verdict) {
+  const HeapScope own(kHeapOfTest);
   if (verdict != v1::CONTRIBUTION_VERDICT_STORED) return;
   const Name name(request.worker_id(), static_cast<int>(request.fragment()), request.round());
   const auto admitted = admitted_.find(request.worker_id());
@@ -82,6 +90,7 @@ void Auditor::OnAnswered(uint64_t /*life*/, const v1::UploadRequest& request, v1
 // ---- Global deltas ----
 
 void Auditor::OnJournaled(std::string_view message) {
+  const HeapScope own(kHeapOfTest);
   v1::SubscribeResponse item;
   DILOCO_CHECK(item.ParseFromArray(message.data(), static_cast<int>(message.size())));
   if (item.has_end()) {
@@ -101,6 +110,7 @@ void Auditor::OnJournaled(std::string_view message) {
 }
 
 void Auditor::OnPublished(int fragment, int64_t round) {
+  const HeapScope own(kHeapOfTest);
   const Place place(fragment, round);
   if (published_.contains(place)) {
     return Fail(absl::StrFormat("fragment %d, round %d is published twice", fragment, round));
@@ -115,6 +125,7 @@ void Auditor::OnPublished(int fragment, int64_t round) {
 }
 
 void Auditor::OnGiven(const std::string& worker, std::string_view message) {
+  const HeapScope own(kHeapOfTest);
   v1::SubscribeResponse item;
   if (!item.ParseFromArray(message.data(), static_cast<int>(message.size()))) return Fail("a message cannot be read");
   if (item.has_resync()) return;

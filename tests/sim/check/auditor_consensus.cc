@@ -9,6 +9,7 @@
 #include "common/base/digest.h"
 #include "tests/common/codec/naive_codec.h"
 #include "tests/sim/check/auditor.h"
+#include "tests/sim/heap.h"
 
 namespace diloco::sim {
 
@@ -26,6 +27,7 @@ void Auditor::OnConsensus(const std::string& worker, int fragment, int64_t versi
 }
 
 void Auditor::OnSnapshotGiven(const v1::SnapshotHeader& header, std::string_view consensus) {
+  const HeapScope own(kHeapOfTest);
   size_t offset = 0;
   for (size_t f = 0; f < fragments_.size(); ++f) {
     const NaiveConsensus& naive = fragments_[f].consensus;
@@ -57,6 +59,7 @@ void Auditor::VerifyEnd(const v1::EndRecord& end) {
 }
 
 void Auditor::OnCoordinatorDied(FileSystem* files, const std::string& folder) {
+  const HeapScope own(kHeapOfTest);
   admitted_.clear();
   stored_.clear();  // Contributions are not journaled: the workers keep them.
   residual_known_ = false;
