@@ -16,7 +16,7 @@ namespace {
 constexpr char kFolder[] = "data";
 // Far beyond what the longest run needs.
 constexpr uint64_t kMaxEvents = 50'000'000;
-constexpr uint64_t kEventsBetweenMemoryChecks = 1000;
+constexpr uint64_t kEventsBetweenChecks = 1000;
 
 Layout LayoutOf(const Scenario& scenario) {
   const QuadraticTrainer trainer(scenario.workers.front().options.trainer);
@@ -57,6 +57,11 @@ Scenario ForShim(Scenario scenario, Shim shim) {
   return scenario;
 }
 
+RunConfig ForCoordinator(RunConfig config, Shim shim) {
+  if (shim == Shim::kShortGrace && config.rounds.grace_window) *config.rounds.grace_window /= 2;
+  return config;
+}
+
 }  // namespace
 
 Cluster::Cluster(Scenario scenario, Shim shim)
@@ -66,7 +71,7 @@ Cluster::Cluster(Scenario scenario, Shim shim)
       coordinator_bound_(CoordinatorBound(scenario_.config, LayoutOf(scenario_), SizeOf(scenario_))),
       worker_bound_(WorkerBound(scenario_.config, LayoutOf(scenario_), SizeOf(scenario_))),
       disk_(&random_, &points_),
-      coordinator_({.config = scenario_.config,
+      coordinator_({.config = ForCoordinator(scenario_.config, shim),
                     .yaml = scenario_.yaml,
                     .disk_time = scenario_.disk_time,
                     .pool_time = scenario_.pool_time},
@@ -107,7 +112,10 @@ void Cluster::Run(const std::function<void()>& watch) {
       auditor_.Fail(absl::StrFormat("the run has not ended %s after the last fault\n%s",
                                     absl::FormatDuration(loop_.Elapsed() - scenario_.faults_until), Describe()));
     }
-    if (loop_.events() % kEventsBetweenMemoryChecks == 0) CheckMemory();
+    if (loop_.events() % kEventsBetweenChecks == 0) {
+      CheckMemory();
+      if (coordinator_.up() && !coordinator_.stopped()) auditor_.CheckRounds();
+    }
     if (watch) watch();
   }
   if (!auditor_.failed()) CheckMemory();
@@ -174,7 +182,9 @@ void Cluster::Inject(Fault fault) {
       if (coordinator_.up()) coordinator_.Die(DrawDeath());
       break;
     case Fault::kCoordinatorStopped:
-      if (coordinator_.up()) coordinator_.Stop(pause);
+      if (!coordinator_.up()) break;
+      coordinator_.Stop(pause);
+      auditor_.OnCoordinatorStopped(pause);
       break;
     case Fault::kWorkerKilled:
       worker->Die(random_.Chance(0.3));

@@ -70,6 +70,7 @@ void CoordinatorNode::Boot() {
     return Die({});
   }
   witness_.Note(absl::StrCat("coordinator starts, life ", life()));
+  witness_.OnCoordinatorStarted();
   due_ = loop_.Now();
   ScheduleTurn();
   if (on_up_) on_up_();
@@ -186,6 +187,7 @@ void CoordinatorNode::OnEffect(const RoundEffect& effect) {
   merge_starts_ = std::holds_alternative<StartMerge>(effect);
   Pass(effect_, CrashSide::kBefore);
   if (dying_) return;
+  if (const auto* merge = std::get_if<StartMerge>(&effect)) witness_.OnRoundClosed(merge->fragment, merge->round);
   if (const auto* admit = std::get_if<AdmitWorker>(&effect)) witness_.OnAdmitted(admit->worker, admit->incarnation);
   if (const auto* publish = std::get_if<PublishGlobalDelta>(&effect)) on_published_(publish->fragment, publish->round);
 }
@@ -199,6 +201,15 @@ void CoordinatorNode::OnCommitted(int fragment, int64_t round, absl::Duration, i
                                   const std::string& reason) {
   witness_.Note(absl::StrFormat("fragment %d round %d committed, %d merged, %d dropped: %s", fragment, round, merged,
                                 dropped, reason));
+  witness_.OnRoundCommitted(fragment, round, reason);
+}
+
+void CoordinatorNode::OnRoundWaiting(int fragment, int64_t round, const std::string& reason) {
+  if (!dying_) witness_.OnRoundWaiting(fragment, round, reason);
+}
+
+void CoordinatorNode::OnHold(const std::string& reason) {
+  if (!dying_) witness_.OnHold(reason);
 }
 
 void CoordinatorNode::OnFatal(const absl::Status& status) { fatal_ = status; }

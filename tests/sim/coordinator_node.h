@@ -91,6 +91,8 @@ class CoordinatorNode final : public Process, private DriverObserver {
   void OnChunkReceived(const ContributionId& id, uint64_t payload_bytes) override;
   void OnCommitted(int fragment, int64_t round, absl::Duration since_opened, int merged, int dropped,
                    const std::string& reason) override;
+  void OnRoundWaiting(int fragment, int64_t round, const std::string& reason) override;
+  void OnHold(const std::string& reason) override;
   void OnFatal(const absl::Status& status) override;
   void OnRunFinished() override { finished_ = true; }
 

@@ -61,16 +61,28 @@ std::string DrawWire(Random& random) {
                          random.Between(1, 3));
 }
 
+// How long a round waits for the rest after its quorum.
+std::string DrawWaits(Random& random) {
+  std::string waits = absl::StrCat("grace_window: ", Milliseconds(random.Between(0, 3000)));
+  if (random.Chance(0.4)) {
+    const int64_t floor = random.Between(0, 500);
+    waits = absl::StrFormat("grace_window: adaptive, grace_floor: %s, grace_cap: %s", Milliseconds(floor),
+                            Milliseconds(random.Between(floor, 5000)));
+  }
+  if (random.Chance(0.3)) absl::StrAppend(&waits, ", timeout: ", Milliseconds(random.Between(100, 5000)));
+  return waits;
+}
+
 std::string DrawYaml(Random& random, int workers) {
   std::string yaml = absl::StrFormat("run: {id: sim, workers: %d, rounds: %d, seed: %d}\n", workers,
                                      random.Between(3, 20), random.Between(1, 1000));
   absl::StrAppend(&yaml, DrawMethod(random), DrawWire(random));
   const int64_t heartbeat = random.Pick<int64_t>({200, 500, 1000});
   absl::StrAppendFormat(&yaml,
-                        "rounds: {quorum: %d, grace_window: %s, late: %s, heartbeat_interval: %s, lease: %s, "
+                        "rounds: {quorum: %d, %s, late: %s, heartbeat_interval: %s, lease: %s, "
                         "snapshot_every: %d}\n",
                         random.Chance(0.4) ? workers : random.Between(1, workers),
-                        Milliseconds(random.Between(0, 3000)), random.Pick<std::string>({"merge", "drop"}),
+                        DrawWaits(random), random.Pick<std::string>({"merge", "drop"}),
                         Milliseconds(heartbeat), Milliseconds(heartbeat * random.Between(3, 8)), random.Between(1, 6));
   absl::StrAppend(&yaml, "eval: {every: ", random.Between(0, 3), "}\n");
   return yaml;
@@ -94,7 +106,7 @@ WorkerNode::Options DrawWorker(Random& random, int index, int elements, int tens
 
 absl::Duration Scenario::Deadline() const {
   const absl::Duration round =
-      config.rounds.grace_window.value_or(absl::Seconds(30)) + 2 * config.rounds.lease + absl::Seconds(30);
+      config.rounds.grace_window.value_or(config.rounds.grace_cap) + 2 * config.rounds.lease + absl::Seconds(30);
   return faults_until + absl::Minutes(10) + round * static_cast<double>(config.run.rounds);
 }
 

@@ -24,6 +24,15 @@ class Witness {
 
   // A worker put a chunk on the wire.
   virtual void OnSent(const v1::UploadRequest& request) = 0;
+  // The coordinator starts.
+  virtual void OnCoordinatorStarted() = 0;
+  // The run is held, and why; empty: it goes on.
+  virtual void OnHold(const std::string& reason) = 0;
+  // Why the fragment's oldest round has not closed.
+  virtual void OnRoundWaiting(int fragment, int64_t round, const std::string& reason) = 0;
+  // The round's set is fixed; then, why it closed.
+  virtual void OnRoundClosed(int fragment, int64_t round) = 0;
+  virtual void OnRoundCommitted(int fragment, int64_t round, const std::string& reason) = 0;
   // The coordinator is about to admit a worker.
   virtual void OnAdmitted(const std::string& worker, uint64_t incarnation) = 0;
   // The coordinator answered a chunk that a worker had sent so. `life` counts the coordinator's starts.

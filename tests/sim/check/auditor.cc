@@ -24,7 +24,8 @@ constexpr int64_t kRoundsKept = 256;
 Auditor::Auditor(const RunConfig& config, std::vector<FragmentFacts> fragments, const EventLoop* loop)
     : config_(config),
       loop_(*loop),
-      rounding_({.stochastic = config.wire.stochastic_rounding, .seed = config.run.seed}) {
+      rounding_({.stochastic = config.wire.stochastic_rounding, .seed = config.run.seed}),
+      rounds_(&config_, loop) {
   for (FragmentFacts& facts : fragments) {
     Fragment& fragment = fragments_.emplace_back();
     fragment.residual.assign(facts.initial.size(), 0.0f);
@@ -57,6 +58,29 @@ int64_t Auditor::rounds_published() const {
   return rounds;
 }
 
+// ---- Rounds ----
+
+void Auditor::OnHold(const std::string& reason) {
+  const HeapScope own(kHeapOfTest);
+  Note(reason.empty() ? "the run goes on" : absl::StrCat("held: ", reason));
+  rounds_.OnHold(reason);
+}
+
+void Auditor::OnRoundWaiting(int fragment, int64_t round, const std::string& reason) {
+  const HeapScope own(kHeapOfTest);
+  FailIf(rounds_.OnWaiting(fragment, round, reason));
+}
+
+void Auditor::OnRoundClosed(int fragment, int64_t round) {
+  const HeapScope own(kHeapOfTest);
+  rounds_.OnClosed(fragment, round);
+}
+
+void Auditor::OnRoundCommitted(int fragment, int64_t round, const std::string& reason) {
+  const HeapScope own(kHeapOfTest);
+  FailIf(rounds_.OnCommitted(fragment, round, reason));
+}
+
 // ---- Contributions ----
 
 void Auditor::OnSent(const v1::UploadRequest& request) {
@@ -85,6 +109,7 @@ void Auditor::OnAnswered(uint64_t /*life*/, const v1::UploadRequest& request, v1
                          request.incarnation(), admitted->second));
   }
   if (!settled_.contains(name)) stored_.insert(name);
+  rounds_.OnStored(std::get<1>(name), std::get<2>(name));
 }
 
 // ---- Global deltas ----

@@ -5,6 +5,7 @@
 //   folder nothing counts twice                   settled lists against what workers sent; the average from scratch
 //   consensus equal everywhere             workers, snapshots, commit and end records against the naive chain
 //   everything stored is settled           what one life of the coordinator acknowledged, by the end of it
+//   every round closes or says why         what people are told, against the configuration and the clock
 //   only the current process counts        bytes of a replaced incarnation are never acknowledged
 #pragma once
 
@@ -21,6 +22,7 @@
 #include "common/config/run_config.h"
 #include "tests/sim/check/folder_scan.h"
 #include "tests/sim/check/naive_outer.h"
+#include "tests/sim/check/round_watch.h"
 #include "tests/sim/event_loop.h"
 #include "tests/sim/witness.h"
 
@@ -39,6 +41,11 @@ class Auditor final : public Witness {
   void Fail(const std::string& rule) override;
   void Note(const std::string& line) override;
   void OnSent(const v1::UploadRequest& request) override;
+  void OnCoordinatorStarted() override { rounds_.OnStarted(); }
+  void OnHold(const std::string& reason) override;
+  void OnRoundWaiting(int fragment, int64_t round, const std::string& reason) override;
+  void OnRoundClosed(int fragment, int64_t round) override;
+  void OnRoundCommitted(int fragment, int64_t round, const std::string& reason) override;
   void OnAdmitted(const std::string& worker, uint64_t incarnation) override;
   void OnAnswered(uint64_t life, const v1::UploadRequest& request, v1::ContributionVerdict verdict) override;
   void OnGiven(const std::string& worker, std::string_view message) override;
@@ -54,6 +61,10 @@ class Auditor final : public Witness {
   void OnCoordinatorDied(FileSystem* files, const std::string& folder);
   // A life has begun, and publishes what it has found; one that ends before that does not.
   void OnCoordinatorRecovered(FileSystem* files, const std::string& folder);
+  // It stands still for so long.
+  void OnCoordinatorStopped(absl::Duration duration) { rounds_.OnStopped(duration); }
+  // Now and then, while the coordinator is there.
+  void CheckRounds() { FailIf(rounds_.FindOverdue()); }
   // The run has ended and nobody is left.
   void OnFinished(FileSystem* files, const std::string& folder);
 
@@ -87,6 +98,9 @@ class Auditor final : public Witness {
   void Require(bool holds, const std::string& rule) {
     if (!holds) Fail(rule);
   }
+  void FailIf(const std::optional<std::string>& broken) {
+    if (broken) Fail(*broken);
+  }
   void Verify(const Place& place, const Delta& delta);
   void Forget(int64_t before);
   void VerifyLine(const Place& place, const v1::SettledContribution& line);
@@ -102,6 +116,7 @@ class Auditor final : public Witness {
   const RoundingRule rounding_;
   std::vector<Fragment> fragments_;
   bool residual_known_ = true;
+  RoundWatch rounds_;
 
   std::map<std::pair<Name, std::string>, Sent> sent_;  // By name and digest.
   std::map<std::string, uint64_t> admitted_;           // In this life of the coordinator.
