@@ -8,6 +8,32 @@
 
 namespace diloco {
 
+absl::Status WriteCheckpoint(const CheckpointOwner& owner, const WorkerCheckpoint& checkpoint, const Clock& clock,
+                             CheckpointFolder* folder, StatusBoard* board) {
+  const MonotonicTime start = clock.Now();
+  const ReplicaState& replica = checkpoint.training.replica;
+  const int64_t round = replica.step / owner.config->inner_steps;
+  const CheckpointContent content = DescribeCheckpoint(owner, checkpoint);
+  const absl::StatusOr<std::string> path = folder->Write(content);
+  const double seconds = absl::ToDoubleSeconds(clock.Now() - start);
+  board->Update([seconds](WorkerStatus& status) { status.checkpoint_seconds += seconds; });
+  if (!path.ok()) {
+    LogError("checkpoint_failed", {{"step", replica.step}, {"round", round}, {"reason", path.status().ToString()}});
+    board->Update([](WorkerStatus& status) { ++status.checkpoints_failed; });
+    return path.status();
+  }
+  LogInfo("checkpoint_written", {{"path", *path},
+                                 {"step", replica.step},
+                                 {"round", round},
+                                 {"version", checkpoint.sync.fragments.front().outer.consensus.version()},
+                                 {"seconds", seconds}});
+  board->Update([&](WorkerStatus& status) {
+    ++status.checkpoints_written;
+    status.checkpoint_step = replica.step;
+  });
+  return absl::OkStatus();
+}
+
 CheckpointWriter::CheckpointWriter(CheckpointFolder* folder, CheckpointOwner owner, StatusBoard* board,
                                    const Clock* clock, Tracer* tracer)
     : folder_(folder),
@@ -56,37 +82,16 @@ void CheckpointWriter::Run() {
       if (!submitted_) return;
       checkpoint.swap(submitted_);
     }
-    Write(*checkpoint);
+    {
+      const int64_t step = checkpoint->training.replica.step;
+      const TraceSlice slice(tracer_, track_, "checkpoint", {{"round", step / owner_.config->inner_steps}, {"step", step}});
+      WriteCheckpoint(owner_, *checkpoint, *clock_, folder_, board_).IgnoreError();  // Logged; the next may succeed.
+    }
     checkpoint.reset();  // Before another one is made.
     MutexLock lock(&mutex_);
     reserved_ = false;
     changed_.NotifyAll();
   }
-}
-
-void CheckpointWriter::Write(const WorkerCheckpoint& checkpoint) {
-  const MonotonicTime start = clock_->Now();
-  const ReplicaState& replica = checkpoint.training.replica;
-  const int64_t round = replica.step / owner_.config->inner_steps;
-  const TraceSlice slice(tracer_, track_, "checkpoint", {{"round", round}, {"step", replica.step}});
-  const CheckpointContent content = DescribeCheckpoint(owner_, checkpoint);
-  const absl::StatusOr<std::string> path = folder_->Write(content);
-  const double seconds = absl::ToDoubleSeconds(clock_->Now() - start);
-  board_->Update([seconds](WorkerStatus& status) { status.checkpoint_seconds += seconds; });
-  if (!path.ok()) {
-    LogError("checkpoint_failed", {{"step", replica.step}, {"round", round}, {"reason", path.status().ToString()}});
-    board_->Update([](WorkerStatus& status) { ++status.checkpoints_failed; });
-    return;
-  }
-  LogInfo("checkpoint_written", {{"path", *path},
-                                 {"step", replica.step},
-                                 {"round", round},
-                                 {"version", checkpoint.sync.fragments.front().outer.consensus.version()},
-                                 {"seconds", seconds}});
-  board_->Update([&](WorkerStatus& status) {
-    ++status.checkpoints_written;
-    status.checkpoint_step = replica.step;
-  });
 }
 
 }  // namespace diloco

@@ -5,7 +5,7 @@
 #include <optional>
 #include <thread>
 
-#include "absl/time/time.h"
+#include "absl/status/status.h"
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
@@ -16,25 +16,36 @@
 
 namespace diloco {
 
-class CheckpointWriter {
+// Who is given checkpoints to write: CheckpointWriter, or a simulated cluster's in its place, which has no threads.
+class CheckpointSink {
  public:
-  // Counts in `board` and logs what it writes, and what it cannot: then the checkpoints before are kept. The pointers,
-  // those in `owner` too, outlive the object. `tracer` may be null.
+  virtual ~CheckpointSink() = default;
+  // False while a checkpoint is on its way. True: the next one, which Submit brings, is.
+  virtual bool TryReserve() = 0;
+  // After TryReserve.
+  virtual void Submit(WorkerCheckpoint checkpoint) = 0;
+  // Waits until none is on its way. False: `deadline` came first.
+  virtual bool AwaitIdle(MonotonicTime deadline) = 0;
+};
+
+// Writes one, and counts in `board` and logs what became of it. After an error the ones before are kept.
+absl::Status WriteCheckpoint(const CheckpointOwner& owner, const WorkerCheckpoint& checkpoint, const Clock& clock,
+                             CheckpointFolder* folder, StatusBoard* board);
+
+class CheckpointWriter final : public CheckpointSink {
+ public:
+  // The pointers, those in `owner` too, outlive the object. `tracer` may be null.
   CheckpointWriter(CheckpointFolder* folder, CheckpointOwner owner, StatusBoard* board, const Clock* clock,
                    Tracer* tracer = nullptr);
   // Ends once the checkpoint that is being written is written.
-  ~CheckpointWriter();
+  ~CheckpointWriter() override;
 
-  // False while a checkpoint is on its way. True: the next one, which Submit brings, is.
-  bool TryReserve();
-  // After TryReserve.
-  void Submit(WorkerCheckpoint checkpoint);
-  // Waits until none is on its way. False: `deadline` came first.
-  bool AwaitIdle(MonotonicTime deadline);
+  bool TryReserve() override;
+  void Submit(WorkerCheckpoint checkpoint) override;
+  bool AwaitIdle(MonotonicTime deadline) override;
 
  private:
   void Run();
-  void Write(const WorkerCheckpoint& checkpoint);
 
   CheckpointFolder* const folder_;
   const CheckpointOwner owner_;

@@ -25,6 +25,7 @@
 #include "diloco/v1/worker.grpc.pb.h"
 #include "worker/checkpoint/checkpoint_folder.h"
 #include "worker/checkpoint/checkpoint_writer.h"
+#include "worker/checkpoint/resume_point.h"
 #include "worker/loop/consensus_donor.h"
 #include "worker/loop/introduction.h"
 #include "worker/loop/link_watch.h"
@@ -56,39 +57,8 @@ v1::JoinRequest MakeJoin(const WorkerOptions& options, const RunConfig& config, 
   return join;
 }
 
-// With what the checkpoint holds, and where the worker goes on.
-v1::JoinRequest WithResumePoint(v1::JoinRequest join, const WorkerCheckpoint& checkpoint, const RunConfig& config) {
-  join.mutable_held()->set_generation(checkpoint.generation);
-  for (const SyncState::Fragment& fragment : checkpoint.sync.fragments) {
-    join.mutable_held()->add_versions(fragment.outer.consensus.version());
-  }
-  for (const int64_t round : NextRounds(checkpoint.training.replica, config.run.rounds)) {
-    join.mutable_resumes()->add_next_rounds(round);
-  }
-  return join;
-}
-
 bool HasBegun(const v1::Directive& directive) {
   return directive.state() == v1::RUN_STATE_TRAINING || directive.state() == v1::RUN_STATE_ENDED;
-}
-
-// The newest checkpoint, if there is one. Errors: it is damaged in no way, but not one to go on from.
-absl::StatusOr<std::optional<WorkerCheckpoint>> LoadCheckpoint(const CheckpointOwner& owner, CheckpointFolder* folder) {
-  DILOCO_ASSIGN_OR_RETURN(std::optional<CheckpointFolder::Found> found, folder->LoadNewest());
-  if (!found) return std::nullopt;
-  absl::StatusOr<WorkerCheckpoint> checkpoint = [&]() -> absl::StatusOr<WorkerCheckpoint> {
-    DILOCO_RETURN_IF_ERROR(CheckOwner(owner, found->checkpoint.record));
-    for (const std::string& change : ChangedSettings(owner, found->checkpoint.record)) {
-      LogWarning("setting_changed", {{"change", change}, {"reason", "the configuration's wins over the checkpoint's"}});
-    }
-    return RestoreCheckpoint(owner, std::move(found->checkpoint));
-  }();
-  if (!checkpoint.ok()) {
-    return absl::Status(checkpoint.status().code(),
-                        absl::StrFormat("\"%s\": %s", found->path, std::string(checkpoint.status().message())));
-  }
-  LogInfo("checkpoint_loaded", {{"path", found->path}});
-  return *std::move(checkpoint);
 }
 
 void LogResumed(const WorkerCheckpoint& checkpoint, const RunConfig& config, const v1::JoinResponse& joined) {
@@ -303,11 +273,12 @@ absl::Status RunMember(const WorkerOptions& given, const CoordinatorLink& link, 
   CheckpointOwner owner = {options.worker_id, options.incarnation, &config, &layout};
   std::optional<WorkerCheckpoint> resumed;
   if (folder != nullptr && !afresh) {
-    DILOCO_ASSIGN_OR_RETURN(resumed, LoadCheckpoint(owner, folder.get()));
+    DILOCO_ASSIGN_OR_RETURN(resumed, LoadNewestCheckpoint(owner, folder.get()));
   }
   const v1::JoinRequest join = MakeJoin(options, config, layout);
-  DILOCO_ASSIGN_OR_RETURN(const v1::JoinResponse joined,
-                          introduction.Join(resumed ? WithResumePoint(join, *resumed, config) : join));
+  v1::JoinRequest first_join = join;
+  if (resumed) AddResumePoint(*resumed, config, &first_join);
+  DILOCO_ASSIGN_OR_RETURN(const v1::JoinResponse joined, introduction.Join(first_join));
   const Digest theirs = Digest::FromBytes(joined.layout_digest().value());
   if (theirs != layout.digest()) {
     return absl::FailedPreconditionError(

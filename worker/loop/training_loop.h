@@ -43,7 +43,7 @@ class TrainingLoop {
     const Clock* clock = nullptr;
     std::function<void(SyncEvent)> post;                // To the sync thread.
     std::function<void(const v1::Evaluation&)> report;  // To the coordinator.
-    CheckpointWriter* checkpoints = nullptr;            // Null: none are made.
+    CheckpointSink* checkpoints = nullptr;              // Null: none are made.
   };
 
   // Training begins at the start of `first_round`.

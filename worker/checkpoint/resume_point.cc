@@ -1,0 +1,42 @@
+#include "worker/checkpoint/resume_point.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+#include "common/base/status_macros.h"
+#include "common/log/log.h"
+
+namespace diloco {
+
+absl::StatusOr<std::optional<WorkerCheckpoint>> LoadNewestCheckpoint(const CheckpointOwner& owner,
+                                                                     CheckpointFolder* folder) {
+  DILOCO_ASSIGN_OR_RETURN(std::optional<CheckpointFolder::Found> found, folder->LoadNewest());
+  if (!found) return std::nullopt;
+  absl::StatusOr<WorkerCheckpoint> checkpoint = [&]() -> absl::StatusOr<WorkerCheckpoint> {
+    DILOCO_RETURN_IF_ERROR(CheckOwner(owner, found->checkpoint.record));
+    for (const std::string& change : ChangedSettings(owner, found->checkpoint.record)) {
+      LogWarning("setting_changed", {{"change", change}, {"reason", "the configuration's wins over the checkpoint's"}});
+    }
+    return RestoreCheckpoint(owner, std::move(found->checkpoint));
+  }();
+  if (!checkpoint.ok()) {
+    return absl::Status(checkpoint.status().code(),
+                        absl::StrFormat("\"%s\": %s", found->path, std::string(checkpoint.status().message())));
+  }
+  LogInfo("checkpoint_loaded", {{"path", found->path}});
+  return *std::move(checkpoint);
+}
+
+void AddResumePoint(const WorkerCheckpoint& checkpoint, const RunConfig& config, v1::JoinRequest* join) {
+  join->mutable_held()->set_generation(checkpoint.generation);
+  for (const SyncState::Fragment& fragment : checkpoint.sync.fragments) {
+    join->mutable_held()->add_versions(fragment.outer.consensus.version());
+  }
+  for (const int64_t round : NextRounds(checkpoint.training.replica, config.run.rounds)) {
+    join->mutable_resumes()->add_next_rounds(round);
+  }
+}
+
+}  // namespace diloco
