@@ -14,8 +14,8 @@
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/outer/consensus.h"
-#include "common/outer/step_scalars_proto.h"
 #include "common/rpc/status.h"
+#include "worker/sync/given_consensus.h"
 
 namespace diloco {
 namespace {
@@ -76,20 +76,9 @@ absl::Status SendSeed(v1::WorkerService::Stub* stub, const v1::SeedRequest& iden
 
 absl::Status SendConsensus(v1::WorkerService::Stub* stub, grpc::ClientContext* context, const v1::SeedRequest& identity,
                            const FullConsensus& consensus) {
-  v1::SeedRequest request = identity;
-  request.set_consensus(true);
-  request.set_version(consensus.version);
-  if (consensus.scalars) {
-    *request.mutable_scalars() = StepScalarsToProto(*consensus.scalars);
-  }
-  std::string bytes;
-  for (const Consensus& fragment : consensus.fragments) {
-    bytes += BytesOf(fragment.parameters());
-    for (const std::vector<float>& state : fragment.state()) {
-      bytes += BytesOf(state);
-    }
-  }
-  DILOCO_ASSIGN_OR_RETURN(const v1::SeedResponse response, SendPieces(stub, context, request, bytes));
+  DILOCO_ASSIGN_OR_RETURN(const v1::SeedResponse response,
+                          SendPieces(stub, context, DescribeConsensus(identity, consensus),
+                                     SerializeConsensus(consensus)));
   for (size_t f = 0; f < consensus.fragments.size(); ++f) {
     if (static_cast<int>(f) >= response.consensus_digests_size() ||
         Digest::FromBytes(response.consensus_digests(static_cast<int>(f)).value()) !=
