@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "common/log/log.h"
-#include "spdlog/spdlog.h"
 
 namespace diloco {
 namespace {
@@ -48,7 +47,7 @@ void LinkWatch::Run() {
       say_at = now + kBrief;
     } else if (now >= say_at) {
       const absl::Status fault = link_->Diagnose();
-      if (!fault.ok()) spdlog::warn("event=coordinator_unreachable reason={}", Quoted(std::string(fault.message())));
+      if (!fault.ok()) LogWarning("coordinator_unreachable", {{"reason", fault.message()}});
       say_at = clock_.Now() + kSayAgain;
     }
   }
