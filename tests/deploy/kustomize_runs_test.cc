@@ -16,9 +16,9 @@ TEST(KustomizeRunsTest, AreValid) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(testing::SourcePath("deploy/kustomize"))) {
     if (entry.path().filename() != "run.yaml") continue;
     ++runs;
-    const absl::StatusOr<std::string> yaml = ReadConfigFile(entry.path());
+    const absl::StatusOr<std::string> yaml = ReadConfigFile(entry.path().string());
     ASSERT_TRUE(yaml.ok()) << yaml.status();
-    const absl::StatusOr<RunConfig> config = ParseRunConfig(*yaml, entry.path());
+    const absl::StatusOr<RunConfig> config = ParseRunConfig(*yaml, entry.path().string());
     EXPECT_TRUE(config.ok()) << config.status();
   }
   EXPECT_EQ(runs, 2);
