@@ -28,7 +28,7 @@ WAN_A, WAN_B = "192.0.2.1", "192.0.2.2"
 
 
 def overlay(folder, base, run):
-    """The region's overlay with what a test changes: a tiny model, no GPU, no TLS."""
+    """The region's overlay with what a test changes: a tiny model, no GPU."""
     path = folder / base
     path.mkdir()
     (path / "run.yaml").write_text(run)
@@ -64,7 +64,6 @@ def overlay(folder, base, run):
             }
         ],
     }
-    kustomization["components"] = [os.path.relpath(rendered.KUSTOMIZE / "components/plaintext", path)]
     if base == "region-a":
         kustomization["configMapGenerator"] = [{"name": "run", "behavior": "replace", "files": ["run.yaml"]}]
     (path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
@@ -133,7 +132,21 @@ class RehearsalTest(unittest.TestCase):
             shutil.copy(rendered.SOURCE / "README.md", data[name] / "held-out")
         names = {"region-a": {"coordinator": COORDINATOR}, "region-b": {"coordinator.example.com": EXTERNAL}}
 
+        self.certificates = self.folder / "certificates"
+        names_of_coordinator = rendered.find("region-a", "Certificate", "coordinator")["spec"]["dnsNames"]
+        self.certs(
+            "init",
+            "--run",
+            "eager-300m",
+            "--worker",
+            "east",
+            "--worker",
+            "west",
+            *(f"--coordinator-name={name}" for name in names_of_coordinator),
+        )
+
         def pod(region, name, space, programs, contents):
+            contents["tls"] = self.certificates / name
             made = Pod(
                 self.folder,
                 overlays[region],
@@ -150,12 +163,21 @@ class RehearsalTest(unittest.TestCase):
         self.east = pod("region-a", "worker-east", "east", ["diloco-worker"], {"data": data["east"]})
         self.west = pod("region-b", "worker-west", "west", ["diloco-worker"], {"data": data["west"]})
 
+    def certs(self, verb, *arguments):
+        """What cert-manager does."""
+        subprocess.run(
+            [BIN / "dilococtl", "certs", verb, *arguments, "--out", self.certificates], check=True, capture_output=True
+        )
+
     def status(self):
         """An admin's, by way of a forwarded port."""
+        files = {"cert": "tls.crt", "key": "tls.key", "ca": "ca.crt"}
+        tls = [f"--tls-{flag}={self.certificates / 'admin' / name}" for flag, name in files.items()]
         command = self.spaces["coordinator"].enter() + [
             BIN / "dilococtl",
             "--coordinator",
             "localhost:7070",
+            *tls,
             "-o",
             "json",
             "status",
@@ -224,6 +246,11 @@ class RehearsalTest(unittest.TestCase):
             self.west.start()
             self.await_ready(self.west, "node-b", WEST)
             self.west.await_log("event=resumed")
+
+        with self.subTest("certificates are renewed"):
+            self.certs("issue")
+            for pod in (self.coordinator, self.east, self.west):
+                pods.own(pod.volume("/etc/diloco/tls"), 10001, 0o440)
 
         with self.subTest("the coordinator's pod is deleted and comes back"):
             self.await_rounds(int(self.status()["rounds_committed"]) + 3)
