@@ -267,6 +267,12 @@ class TrafficTest(unittest.TestCase):
             },
         )
 
+    def test_the_alerts_are_those_of_the_project(self):
+        alerts = yaml.safe_load((SOURCE / "deploy/observability/alerts/diloco.rules.yaml").read_text())
+        for overlay in ("region-a", "region-b"):
+            (rule,) = of_kind(overlay, "PrometheusRule")
+            self.assertEqual(rule["spec"], alerts, "run deploy/observability/prometheusrule.sh")
+
 
 class PlacementTest(unittest.TestCase):
     def test_who_is_where(self):
