@@ -104,7 +104,7 @@ std::optional<std::string> RoundWatch::OnCommitted(int fragment, int64_t round, 
     return broken("the window adapts where it is fixed, or the other way round");
   }
   // While somebody is awaited there is no quorum before the first contribution.
-  if (closed->second < stored->second + *window - kTenth) return broken("that is too early");
+  if (closed->second < stored->second + (*window - kTenth)) return broken("that is too early");
   return std::nullopt;
 }
 
