@@ -172,7 +172,7 @@ class PageTest(unittest.TestCase):
 
     def change_answers(self, change):
         """Every overview that the page gets from now on goes through `change`, JavaScript that alters `answer`."""
-        self.page.call("Page.addScriptToEvaluateOnNewDocument", {"source": f"""
+        self.page.call("Page.addScriptToEvaluateOnNewDocument", {"source": f"""{{
             const ask = window.fetch;
             window.fetch = async (path, options) => {{
                 const response = await ask(path, options);
@@ -180,7 +180,8 @@ class PageTest(unittest.TestCase):
                 const answer = await response.json();
                 {change}
                 return new Response(JSON.stringify(answer));
-            }};"""})
+            }};
+        }}"""})
 
     def test_a_run_that_is_held_stands_out_and_hostile_reasons_stay_text(self):
         coordinator = self.start(config(1))
@@ -204,6 +205,7 @@ class PageTest(unittest.TestCase):
         self.change_answers("""
             answer.status.state = "RUN_STATE_RESTING_A_WHILE";
             for (const worker of answer.workers.workers) {
+                if (!worker.progress) break;
                 worker.progress.loss = null;
                 worker.progress.tokens_per_second = null;
                 for (const state of ["DRAINING", "SUSPENDED", "LOST", "LEFT", "EVICTED", "UNHEARD_OF"]) {
