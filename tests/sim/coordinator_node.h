@@ -95,7 +95,7 @@ class CoordinatorNode final : public Process, private DriverObserver {
   void OnCommitted(int fragment, int64_t round, absl::Duration since_opened, int merged, int dropped,
                    const std::string& reason) override;
   void OnRoundWaiting(int fragment, int64_t round, const std::string& reason) override;
-  void OnHold(HoldCause cause, const std::string& reason) override;
+  void OnHold(const std::string& reason) override;
   // The next life finds the folder as it is.
   void OnStartAgain(const std::string& reason) override { fatal_ = absl::UnavailableError(reason); }
   void OnFatal(const absl::Status& status) override;
