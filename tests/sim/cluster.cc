@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -86,7 +85,6 @@ Cluster::Cluster(Scenario scenario, Shim shim)
     auditor_.OnCoordinatorDied(&disk_, kFolder);
     RestartCoordinator();
   });
-  coordinator_.SetOnHold([this](const std::string& reason) { hold_reason_ = reason; });
   coordinator_.SetOnUp([this] {
     auditor_.OnCoordinatorRecovered(&disk_, kFolder);
     if (healed_) AdmitAll();
@@ -232,44 +230,7 @@ void Cluster::Inject(Fault fault) {
     case Fault::kCheckpointDamaged:
       worker->disk().DamageNewest();
       break;
-    case Fault::kDiskLost:
-      LoseDisk();
-      break;
   }
-}
-
-void Cluster::LoseDisk() {
-  if (random_.Chance(0.4)) {
-    copy_ = disk_.CopyOf(kFolder);
-    return;
-  }
-  if (!coordinator_.up() || auditor_.lost() || auditor_.rounds_published() == scenario_.config.run.rounds) return;
-  coordinator_.Die({});
-  const Disk::Copy whole = disk_.CopyOf(kFolder);
-  disk_.Replace(kFolder, random_.Chance(0.7) ? std::exchange(copy_, {}) : Disk::Copy());
-  if (!auditor_.IsBehind(&disk_, kFolder)) return disk_.Replace(kFolder, whole);
-  auditor_.Note("the disk is lost, or an older copy");
-  auditor_.OnFolderLost();
-  RecoverConsensus();
-}
-
-void Cluster::RecoverConsensus() {
-  loop_.After(random_.Between(absl::Seconds(1), absl::Seconds(10)), [this] {
-    if (!auditor_.lost()) return;
-    RecoverConsensus();
-    static constexpr std::string_view kFrom = "`dilococtl run recover --from ";
-    if (!coordinator_.up() || !absl::StrContains(hold_reason_, "run recover --discard-workers")) return;
-    v1::RecoverConsensusRequest request;
-    const size_t from = hold_reason_.find(kFrom);
-    if (from == std::string::npos || random_.Chance(0.3)) {
-      request.set_discard_workers(true);
-    } else {
-      const size_t name = from + kFrom.size();
-      request.set_worker_id(hold_reason_.substr(name, hold_reason_.find('`', name) - name));
-    }
-    coordinator_.driver()->RecoverConsensus(request, [](const absl::StatusOr<v1::RecoverConsensusResponse>&) {});
-    coordinator_.ScheduleTurn();
-  });
 }
 
 template <typename Request, typename Response>

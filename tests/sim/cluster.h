@@ -52,10 +52,6 @@ class Cluster {
   void CutLinks(int region);
   bool DrawPowerCut() { return scenario_.power_cuts && random_.Chance(0.7); }
   CoordinatorNode::Death DrawDeath();
-  // Copies the coordinator's folder, or puts an older copy, or nothing, in its place, if workers then hold more.
-  void LoseDisk();
-  // What an operator does then, until it has helped.
-  void RecoverConsensus();
   void RestartCoordinator();
   void RestartWorker(WorkerNode* worker);
   // An operator's requests, when there is a coordinator to hear them.
@@ -76,8 +72,6 @@ class Cluster {
   std::vector<std::unique_ptr<Link>> links_;  // By worker.
   std::vector<std::unique_ptr<WorkerNode>> workers_;
   std::set<std::string> draining_;  // Asked to, and not gone yet.
-  Disk::Copy copy_;          // Of the coordinator's folder, taken at some time.
-  std::string hold_reason_;  // As the coordinator said last; empty: the run is not held.
   bool healed_ = false;
 };
 

@@ -209,9 +209,7 @@ void CoordinatorNode::OnRoundWaiting(int fragment, int64_t round, const std::str
 }
 
 void CoordinatorNode::OnHold(const std::string& reason) {
-  if (dying_) return;
-  witness_.OnHold(reason);
-  on_hold_(reason);
+  if (!dying_) witness_.OnHold(reason);
 }
 
 void CoordinatorNode::OnFatal(const absl::Status& status) { fatal_ = status; }

@@ -31,13 +31,10 @@ enum class Fault {
   kDiskErrors,
   kDrain,  // An operator's; the worker comes back later.
   kEvict,  // Let in again after a while.
-  kWorkerSuspended,     // As by SIGTERM; it comes back.
+  kWorkerSuspended,    // As by SIGTERM; it comes back.
   kWorkerAtCheckpoint,  // It dies in the midst of writing one.
-  kCheckpointDamaged,   // A worker's newest.
-  kDiskLost,            // The coordinator's, or it comes back with an older copy of it.
+  kCheckpointDamaged,  // A worker's newest.
 };
-// Those that any seed may draw. kDiskLost is only for runs whose workers are all needed and all stay: one that lost its
-// disk while those were away who held more would begin anew.
 inline constexpr int kFaults = 15;
 
 struct Scenario {

@@ -11,7 +11,6 @@
 #include "common/layout/layout_proto.h"
 #include "tests/sim/worker_life.h"
 #include "worker/checkpoint/resume_point.h"
-#include "worker/sync/given_consensus.h"
 
 namespace diloco::sim {
 namespace {
@@ -180,13 +179,9 @@ void WorkerNode::BecomeMember(const v1::JoinResponse& joined) {
   own_->joined = joined;
   own_->exchange.emplace(
       Exchange::Options{.coordinator = "sim", .give_up_after = kGiveUpAfter, .interrupt = &own_->interrupted}, &loop_);
-  own_->control.emplace(ControlCore::Options{.join = own_->join,
-                                             .joined = joined,
-                                             .backoff = own_->backoff_options,
-                                             .on_consensus_wanted = [this] { GiveConsensus(); }},
+  own_->control.emplace(ControlCore::Options{.join = own_->join, .joined = joined, .backoff = own_->backoff_options},
                         &*own_->exchange, &own_->board, static_cast<ControlNetwork*>(this));
   own_->SetState("waiting for parameters");
-  witness_.OnJoined(id(), joined.generation());
   witness_.Note(absl::StrFormat("%s joined, first round %d%s", id(), joined.first_round(),
                                 joined.resumes() ? ", goes on" : ""));
   if (own_->folder != nullptr) {
@@ -252,41 +247,26 @@ void WorkerNode::SeedRun() {
   DILOCO_CHECK(own_->trainer->ReadParameters(0, absl::MakeSpan(parameters)).ok());
   std::string bytes(parameters.size() * sizeof(float), '\0');
   std::memcpy(bytes.data(), parameters.data(), bytes.size());
-  SendSeed(SeedIdentity(), bytes, [this](const absl::Status& status) {
+  v1::SeedRequest request;
+  request.set_run_id(own_->config.run.id);
+  request.set_worker_id(id());
+  request.set_incarnation(incarnation_);
+  request.mutable_layout_digest()->set_value(own_->layout->digest().Bytes());
+  request.set_total_bytes(bytes.size());
+  const auto failed = [this](const absl::Status& status) {
     // "Seeded already", or by somebody else now: the directive will say so. Else it is tried again.
     if (!IsTransient(status) && !absl::IsAborted(status) && !absl::IsFailedPrecondition(status)) return Exit(status);
     Post(own_->backoff.Next(), [this] {
       own_->seeding = false;
       FollowDirective();
     });
-  });
-}
-
-v1::SeedRequest WorkerNode::SeedIdentity() const {
-  v1::SeedRequest request;
-  request.set_run_id(own_->config.run.id);
-  request.set_worker_id(id());
-  request.set_incarnation(incarnation_);
-  request.mutable_layout_digest()->set_value(own_->layout->digest().Bytes());
-  return request;
-}
-
-void WorkerNode::SendSeed(const v1::SeedRequest& request, const std::string& bytes,
-                          std::function<void(const absl::Status&)> failed) {
-  v1::SeedRequest whole = request;
-  whole.set_total_bytes(bytes.size());
-  Connect([this, whole, bytes, failed = std::move(failed)](const std::shared_ptr<Stream>& stream) {
+  };
+  Connect([this, request, bytes, failed](const std::shared_ptr<Stream>& stream) {
     stream->SetOnClose(Stream::kWorker, failed);
-    stream->Send(Stream::kWorker, [this, stream, whole, bytes] {
-      service_.Seed(stream, whole, bytes, [](const v1::SeedResponse&) {});
+    stream->Send(Stream::kWorker, [this, stream, request, bytes] {
+      service_.Seed(stream, request, bytes, [](const v1::SeedResponse&) {});
     });
   });
-}
-
-// As ConsensusDonor does.
-void WorkerNode::GiveConsensus() {
-  if (!own_->sync || std::exchange(own_->giving, true)) return;
-  Post(absl::Microseconds(20), [this] { HandleSync(ConsensusWanted{}); });
 }
 
 void WorkerNode::StartSync() {
@@ -303,14 +283,7 @@ void WorkerNode::StartSync() {
           .download = {.backoff = own_->backoff_options},
           .on_consensus = [this](int fragment, int64_t version,
                                  const Digest& digest) { witness_.OnConsensus(id(), fragment, version, digest); },
-          .report_soon = [this] { Post(absl::Microseconds(20), [this] { HandleControl(HeartbeatWanted{}); }); },
-          .on_consensus_wanted =
-              [this](const FullConsensus& consensus) {
-                SendSeed(DescribeConsensus(SeedIdentity(), consensus), SerializeConsensus(consensus),
-                         [this](const absl::Status&) {
-                           Post(own_->backoff.Next(), [this] { own_->giving = false; });
-                         });
-              }},
+          .report_soon = [this] { Post(absl::Microseconds(20), [this] { HandleControl(HeartbeatWanted{}); }); }},
       &own_->config, &*own_->layout, &*own_->exchange, &own_->board, static_cast<SyncNetwork*>(this));
   if (own_->resumed && !own_->joined.resumes()) {
     // It begins a round anew, with nothing but the inner optimizer and what the sync thread holds.
