@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 
 #include "common/base/check.h"
@@ -178,8 +179,8 @@ absl::Status CheckCoordinator(const HostPort& address, X509* certificate, const 
   const absl::StatusOr<Identity> identity = IdentityOf(certificate);
   if (!identity.ok()) return Unauthenticated(address, "its certificate: " + std::string(identity.status().message()));
   if (*identity != wanted) {
-    return Unauthenticated(
-        address, absl::StrFormat("its certificate is for %s; this needs %s", identity->Uri(), wanted.Uri()));
+    return Unauthenticated(address,
+                           absl::StrFormat("its certificate is for %s; this needs %s", identity->Uri(), wanted.Uri()));
   }
   if (!NamesHost(certificate, address.host)) {
     const std::vector<std::string> hosts = HostsOf(certificate);
@@ -189,6 +190,9 @@ absl::Status CheckCoordinator(const HostPort& address, X509* certificate, const 
   }
   return absl::OkStatus();
 }
+
+// What a coordinator that stops looks like, and, where its TLS sends no alert, one that refuses our certificate.
+constexpr char kClosedUnheard[] = "it closed the connection after the TLS handshake";
 
 // With TLS 1.3 our side of the handshake is over before the coordinator has looked at our certificate: its first bytes
 // of HTTP/2, or an alert in their place, say what it thinks of it.
@@ -200,7 +204,7 @@ absl::Status AwaitVerdict(const HostPort& address, SSL* connection, const Deadli
     case Step::kTimedOut:
       return Unavailable(address, "no answer after the TLS handshake");
     case Step::kClosed:
-      return Unavailable(address, "it closed the connection after the TLS handshake");
+      return Unavailable(address, kClosedUnheard);
     case Step::kFailed:
       break;
   }
@@ -256,8 +260,8 @@ absl::Status DiagnoseTls(const HostPort& address, const TlsFiles& tls, const Dea
   const Step ended = Run(connection.get(), deadline, &SSL_connect);
   if (ended != Step::kDone) return HandshakeFault(address, ended, check);
   const openssl::Certificate shown(SSL_get1_peer_certificate(connection.get()));
-  DILOCO_RETURN_IF_ERROR(CheckCoordinator(address, shown.get(),
-                                          {.run = own.identity.run, .role = Role::kCoordinator, .name = ""}));
+  DILOCO_RETURN_IF_ERROR(
+      CheckCoordinator(address, shown.get(), {.run = own.identity.run, .role = Role::kCoordinator, .name = ""}));
   return AwaitVerdict(address, connection.get(), deadline, tls);
 }
 
@@ -285,7 +289,12 @@ absl::Status DiagnoseConnection(const HostPort& address, const TlsFiles& tls, ab
   const BrokenPipesIgnored ignored;
   const absl::Cleanup clear = [] { ERR_clear_error(); };
   const Deadline end(deadline);
-  return tls.given() ? DiagnoseTls(address, tls, end) : DiagnosePlaintext(address, end);
+  if (!tls.given()) return DiagnosePlaintext(address, end);
+  const auto closed = [](const absl::Status& fault) { return absl::EndsWith(fault.message(), kClosedUnheard); };
+  absl::Status fault = DiagnoseTls(address, tls, end);
+  if (closed(fault)) fault = DiagnoseTls(address, tls, end);  // One that stops does not take a second connection.
+  if (!closed(fault)) return fault;
+  return Refused(address, tls, "it is expired, or signed by another authority than the coordinator's --tls-ca");
 }
 
 }  // namespace diloco

@@ -17,7 +17,8 @@ struct Flags {
 };
 
 absl::StatusOr<ExitCode> Run(const CommandContext& context, const Flags& flags) {
-  return ShowOrWatch(context, flags.watch, [&] { return context.client.ListRounds(flags.limit); }, &RoundListText);
+  return ShowOrWatch(
+      context, flags.watch, [&] { return context.client.ListRounds(flags.limit); }, &RoundListText);
 }
 
 Action Declare(CLI::App& app) {
@@ -32,9 +33,10 @@ Action Declare(CLI::App& app) {
 Command RoundListCommand() {
   return {.path = "round list",
           .summary = "Rounds, newest first",
-          .examples = "dilococtl round list --limit 5\n"
-                      "dilococtl round list --limit 5 --watch\n"
-                      "dilococtl -o json round list | jq '.rounds[].merged'",
+          .examples =
+              "dilococtl round list\n"
+              "dilococtl round list --limit 5 --watch\n"
+              "dilococtl -o json round list | jq '.rounds[].merged'",
           .declare = &Declare};
 }
 

@@ -159,7 +159,7 @@ TEST_F(ContainerTest, WorkerAsProcessOneEndsWithZeroWhenTold) {
 // Threads that merge: what the affinity allows, printed at the start, unless a flag says otherwise.
 TEST_F(ContainerTest, PoolsFollowTheCpusThatThisProcessMayUse) {
   for (const auto& [flags, threads] : std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{}, "merge_threads=1\n"}, {{"--merge-threads", "3"}, "merge_threads=3\n"}}) {
+           {{}, "merge_threads=1 "}, {{"--merge-threads", "3"}, "merge_threads=3 "}}) {
     std::vector<std::string> arguments = {"/usr/bin/taskset", "--cpu-list", "0"};
     const std::vector<std::string> program = CoordinatorArguments();
     arguments.insert(arguments.end(), program.begin(), program.end());

@@ -208,7 +208,7 @@ void CoordinatorNode::OnRoundWaiting(int fragment, int64_t round, const std::str
   if (!dying_) witness_.OnRoundWaiting(fragment, round, reason);
 }
 
-void CoordinatorNode::OnHold(const std::string& reason) {
+void CoordinatorNode::OnHold(HoldCause, const std::string& reason) {
   if (!dying_) witness_.OnHold(reason);
 }
 

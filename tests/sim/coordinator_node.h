@@ -92,7 +92,7 @@ class CoordinatorNode final : public Process, private DriverObserver {
   void OnCommitted(int fragment, int64_t round, absl::Duration since_opened, int merged, int dropped,
                    const std::string& reason) override;
   void OnRoundWaiting(int fragment, int64_t round, const std::string& reason) override;
-  void OnHold(const std::string& reason) override;
+  void OnHold(HoldCause cause, const std::string& reason) override;
   void OnFatal(const absl::Status& status) override;
   void OnRunFinished() override { finished_ = true; }
 

@@ -1,4 +1,6 @@
 // Why a connection does not come about, in one sentence for each reason, against real servers.
+#include "common/tls/diagnosis.h"
+
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +14,6 @@
 
 #include "common/rpc/coordinator_link.h"
 #include "common/tls/development_authority.h"
-#include "common/tls/diagnosis.h"
 #include "tests/common/rpc/echo_service.h"
 #include "tests/support/certificates.h"
 #include "tests/support/process.h"
@@ -136,7 +137,7 @@ TEST_F(DiagnosisTest, WhatTheCoordinatorDoesNotAccept) {
                                                       ::diloco::testing::ReadFile(east_files_.authority));
   ExpectFault(foreign, absl::StatusCode::kUnauthenticated,
               "it refused the certificate in " + foreign.certificate +
-                  ": it is signed by another authority than the coordinator's --tls-ca");
+                  ": it is expired, or signed by another authority than the coordinator's --tls-ca");
 }
 
 TEST_F(DiagnosisTest, OurOwnFilesComeFirst) {
@@ -155,8 +156,7 @@ TEST_F(DiagnosisTest, WhatMayPassIsUnavailable) {
   address_ = {"name.invalid", 7070};
   ExpectFault(east_files_, absl::StatusCode::kUnavailable, "cannot resolve the host");
   const SilentListener silent;
-  const absl::Status waited =
-      DiagnoseConnection({"127.0.0.1", silent.port()}, east_files_, absl::Milliseconds(200));
+  const absl::Status waited = DiagnoseConnection({"127.0.0.1", silent.port()}, east_files_, absl::Milliseconds(200));
   EXPECT_EQ(waited.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(waited.message()), HasSubstr("no answer"));
 }

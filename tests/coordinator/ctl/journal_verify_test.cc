@@ -1,4 +1,7 @@
-// `dilococtl journal verify`: a good folder, a torn one, damage anywhere in it, one in use, and that nothing is changed.
+// `dilococtl journal verify`: a good folder, a torn one, damage anywhere in it, one in use, and that nothing is
+// changed.
+#include "coordinator/ctl/journal_verify.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,8 +10,9 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/match.h"
+
 #include "common/merge/merge.h"
-#include "coordinator/ctl/journal_verify.h"
 #include "tests/coordinator/ctl/offline.h"
 #include "tests/coordinator/driver/sim_cluster.h"
 #include "tests/support/process.h"
@@ -118,7 +122,9 @@ TEST_F(JournalVerifyTest, DamageIsFoundAndNamed) {
 
 TEST_F(JournalVerifyTest, AMissingJournalIsFound) {
   RunToTheEnd();
-  std::filesystem::remove(Newest("journal"));
+  for (const auto& entry : std::filesystem::directory_iterator(folder())) {
+    if (absl::StartsWith(entry.path().filename().string(), "journal-")) std::filesystem::remove(entry.path());
+  }
   EXPECT_EQ(ctl_.Run({"journal", "verify", folder()}), 1);
   EXPECT_THAT(ctl_.err, HasSubstr("is missing"));
 }

@@ -31,10 +31,10 @@ TEST(TableTest, ColoursTakeNoWidth) {
   table.AddRow({"west", Cell(Tone::kBad, "lost", ": \x1B[2J"), "y"});
   table.AddRow({"", Cell(Tone::kPlain, "left"), Cell(Tone::kCaution, "")});
   EXPECT_EQ(table.ToString(),
-            "NAME  STATE           NOTE\n"
-            "east  \x1B[32malive\x1B[0m           x\n"
+            "NAME  STATE          NOTE\n"
+            "east  \x1B[32malive\x1B[0m          x\n"
             "west  \x1B[31mlost\x1B[0m: \\x1b[2J  y\n"
-            "-     left            -\n");
+            "-     left           -\n");
   EXPECT_EQ(Fields({{"state", Cell(Tone::kCaution, "draining", ", soon")}}, Colors::kOn),
             "state  \x1B[33mdraining\x1B[0m, soon\n");
   EXPECT_EQ(Fields({{"state", Cell(Tone::kCaution, "draining", ", soon")}}), "state  draining, soon\n");

@@ -119,7 +119,7 @@ TEST(WorkerViewTest, ShowsEverythingAndJoinsFragmentsThatAreAlike) {
             "traffic        1.5 MB uploaded, 3.0 MB downloaded\n"
             "not sent       3 rounds skipped, 4 outer gradients not finite\n"
             "\n"
-            "ROUND  FRAGMENTS  STATE               RECEIVED\n"
+            "ROUND  FRAGMENTS  STATE              RECEIVED\n"
             "   12        0-1  receiving  1.0 MB of 2.0 MB\n"
             "   12          2  present                   -\n"
             "   12          4  present                   -\n"

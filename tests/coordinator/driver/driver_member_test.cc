@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "absl/strings/str_format.h"
+
 #include "tests/coordinator/driver/hand_worker.h"
 #include "tests/coordinator/driver/sim_cluster.h"
 
@@ -95,9 +97,10 @@ TEST_F(DriverMemberTest, WrongJoinsAreRefused) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   status = refusal([](v1::JoinRequest* r) { r->set_incarnation(0); });
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  status = refusal([](v1::JoinRequest* r) { r->set_protocol_version(2); });
+  status = refusal([](v1::JoinRequest* r) { r->set_protocol_version(kProtocolVersion + 1); });
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("version 2, the coordinator 1"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(absl::StrFormat("version %d, the coordinator %d", kProtocolVersion + 1, kProtocolVersion)));
   status = refusal([](v1::JoinRequest* r) { r->mutable_resumes()->add_next_rounds(0); });
   EXPECT_EQ(status.message(), "a resume point of 1 fragments, the run has 2");
   status = refusal([](v1::JoinRequest* r) {

@@ -6,6 +6,7 @@ import pathlib
 import re
 import subprocess
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -73,8 +74,16 @@ class LiveRun:
 
     def api(self, path, **parameters):
         url = f"http://{self.prometheus}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+        wait_for("Prometheus", self._ready)
         with urllib.request.urlopen(url, timeout=PATIENCE) as response:
             return json.load(response)["data"]
+
+    def _ready(self):
+        try:
+            with urllib.request.urlopen(f"http://{self.prometheus}/-/ready", timeout=PATIENCE) as response:
+                return response.status == 200
+        except urllib.error.URLError:  # Not listening yet, or 503.
+            return False
 
     def query(self, expression):
         """Labels and value of each series."""
