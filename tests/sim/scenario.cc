@@ -99,8 +99,6 @@ WorkerNode::Options DrawWorker(Random& random, int index, int elements, int tens
   const int64_t slowest = uneven ? 400 : 60;
   options.step_time = absl::Milliseconds(random.Between(20, slowest));
   options.chunk_bytes = random.Pick<uint64_t>({65, 130, 1 << 20});
-  if (random.Chance(0.5)) options.checkpoint_every = random.Between(1, 3);
-  options.checkpoint_time = absl::Milliseconds(random.Pick<int64_t>({1, 20, 500}));
   return options;
 }
 
@@ -168,10 +166,7 @@ Scenario WeekScenario(uint64_t seed) {
                      Fault::kSlowReader,
                      Fault::kDiskFull,
                      Fault::kDrain,
-                     Fault::kEvict,
-                     Fault::kWorkerSuspended,
-                     Fault::kWorkerAtCheckpoint,
-                     Fault::kCheckpointDamaged};
+                     Fault::kEvict};
   scenario.fault_every = absl::Minutes(10);
   scenario.faults_until = absl::Hours(24 * 7);
   scenario.power_cuts = true;

@@ -31,11 +31,8 @@ enum class Fault {
   kDiskErrors,
   kDrain,  // An operator's; the worker comes back later.
   kEvict,  // Let in again after a while.
-  kWorkerSuspended,    // As by SIGTERM; it comes back.
-  kWorkerAtCheckpoint,  // It dies in the midst of writing one.
-  kCheckpointDamaged,  // A worker's newest.
 };
-inline constexpr int kFaults = 15;
+inline constexpr int kFaults = 12;
 
 struct Scenario {
   uint64_t seed = 0;
@@ -55,7 +52,7 @@ struct Scenario {
   std::vector<Fault> faults;
   absl::Duration fault_every;  // On average, while there are faults.
   absl::Duration faults_until;
-  bool power_cuts = false;  // Deaths take what is not synced along.
+  bool power_cuts = false;  // Deaths of the coordinator take what is not synced along.
 
   // By then a run has ended that had no faults any more from faults_until on.
   absl::Duration Deadline() const;

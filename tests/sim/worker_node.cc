@@ -10,7 +10,6 @@
 #include "common/base/limits.h"
 #include "common/layout/layout_proto.h"
 #include "tests/sim/worker_life.h"
-#include "worker/checkpoint/resume_point.h"
 
 namespace diloco::sim {
 namespace {
@@ -31,8 +30,7 @@ WorkerNode::WorkerNode(Options options, const Parts& parts)
       link_(*parts.link),
       coordinator_(*parts.coordinator),
       service_(*parts.service),
-      witness_(*parts.witness),
-      disk_(parts.random) {}
+      witness_(*parts.witness) {}
 
 WorkerNode::~WorkerNode() = default;
 
@@ -41,22 +39,14 @@ void WorkerNode::Boot() {
   const HeapScope own(heap());
   BeginLife();
   done_ = false;
-  incarnation_ = life();
-  // As RunWorker begins again when an operator has replaced the consensus.
-  own_ = std::make_unique<Life>(random_.Next(), absl::IsAborted(ended_with_));
   ended_with_ = absl::OkStatus();
+  incarnation_ = life();
+  own_ = std::make_unique<Life>(random_.Next());
   witness_.Note(absl::StrFormat("%s starts, incarnation %d", id(), incarnation_));
-  OpenFolder();
-  if (!own_->exiting) Introduce();
+  Introduce();
 }
 
-void WorkerNode::DieAtDisk(uint64_t nth, bool power_cut) {
-  if (!up()) return;
-  dies_by_power_cut_ = power_cut;
-  disk_.DieAt(nth);
-}
-
-void WorkerNode::Die(bool silently, bool power_cut) {
+void WorkerNode::Die(bool silently) {
   if (!up()) return;
   EndLife();
   waiting_.clear();
@@ -64,8 +54,6 @@ void WorkerNode::Die(bool silently, bool power_cut) {
     if (const std::shared_ptr<Stream> stream = weak.lock()) stream->Die(Stream::kWorker, silently);
   }
   own_.reset();
-  disk_.EndProcess(power_cut, random_.Pick({Disk::Unsynced::kLost, Disk::Unsynced::kPrefix, Disk::Unsynced::kZeros,
-                                            Disk::Unsynced::kRandomBlocks, Disk::Unsynced::kWritten}));
   witness_.OnWorkerDied(id(), incarnation_);
   witness_.Note(absl::StrFormat("%s down%s", id(), silently ? ", silently" : ""));
   if (on_down_) on_down_();
@@ -150,45 +138,31 @@ void WorkerNode::Introduce() {
         // As ParseRunConfig would give it; parsing the same text for each worker would take most of a seed's time.
         DILOCO_CHECK(!described->config_yaml().empty());
         own_->Prepare(coordinator_.config(), options_.trainer);
-        if (const absl::Status status = LoadCheckpoint(); !status.ok()) return Exit(status);
-        v1::JoinRequest& join = own_->join;
-        join.set_run_id(own_->config.run.id);
-        join.set_worker_id(id());
-        join.set_incarnation(incarnation_);
-        join.set_protocol_version(kProtocolVersion);
-        *join.mutable_tensors() = TensorSpecsToProto(own_->layout->tensors());
-        v1::JoinRequest first = join;
-        if (own_->resumed) AddResumePoint(*own_->resumed, own_->config, &first);
-        JoinRun(first);
+        JoinRun();
       });
 }
 
-void WorkerNode::JoinRun(const v1::JoinRequest& join) {
-  Call<v1::JoinRequest, v1::JoinResponse>(
-      &Driver::Join, join, [this, join](const absl::StatusOr<v1::JoinResponse>& joined) {
-        if (own_->exiting) return;
-        if (joined.ok()) return BecomeMember(*joined);
-        // The session of the process before is not over yet.
-        const bool in_use = join.has_resumes() && absl::IsAlreadyExists(joined.status());
-        if (!IsTransient(joined.status()) && !in_use) return Exit(joined.status());
-        Post(own_->backoff.Next(), [this, join] { JoinRun(join); });
-      });
+void WorkerNode::JoinRun() {
+  v1::JoinRequest& join = own_->join;
+  join.set_run_id(own_->config.run.id);
+  join.set_worker_id(id());
+  join.set_incarnation(incarnation_);
+  join.set_protocol_version(kProtocolVersion);
+  *join.mutable_tensors() = TensorSpecsToProto(own_->layout->tensors());
+  Call<v1::JoinRequest, v1::JoinResponse>(&Driver::Join, join, [this](const absl::StatusOr<v1::JoinResponse>& joined) {
+    if (joined.ok()) return BecomeMember(*joined);
+    if (!IsTransient(joined.status())) return Exit(joined.status());
+    Post(own_->backoff.Next(), [this] { JoinRun(); });
+  });
 }
 
 void WorkerNode::BecomeMember(const v1::JoinResponse& joined) {
   own_->joined = joined;
-  own_->exchange.emplace(
-      Exchange::Options{.coordinator = "sim", .give_up_after = kGiveUpAfter, .interrupt = &own_->interrupted}, &loop_);
+  own_->exchange.emplace(Exchange::Options{.coordinator = "sim", .give_up_after = kGiveUpAfter}, &loop_);
   own_->control.emplace(ControlCore::Options{.join = own_->join, .joined = joined, .backoff = own_->backoff_options},
                         &*own_->exchange, &own_->board, static_cast<ControlNetwork*>(this));
   own_->SetState("waiting for parameters");
-  witness_.Note(absl::StrFormat("%s joined, first round %d%s", id(), joined.first_round(),
-                                joined.resumes() ? ", goes on" : ""));
-  if (own_->folder != nullptr) {
-    own_->checkpoints.emplace(
-        this, CheckpointOwner{id(), incarnation_, &own_->config, &*own_->layout, joined.generation()},
-        own_->folder.get());
-  }
+  witness_.Note(absl::StrFormat("%s joined, first round %d", id(), joined.first_round()));
   own_->control->HandleTime(loop_.Now());
   AfterControl();
 }
@@ -198,46 +172,33 @@ void WorkerNode::FollowDirective() {
   if (own_->exiting) return;
   const v1::Directive& directive = own_->control->directive();
   const bool trains = directive.state() == v1::RUN_STATE_TRAINING || directive.state() == v1::RUN_STATE_ENDED;
-  if (!own_->loop && !own_->leaving && !trains && directive.drain() && !own_->has_work) return LeaveRun();
-  if (!own_->sync && !own_->leaving && (IsSeeded(directive) || own_->has_work)) StartSync();
+  if (!own_->loop && !own_->leaving && !trains && directive.drain()) return LeaveRun();
+  if (!own_->sync && !own_->leaving && IsSeeded(directive)) StartSync();
   if (!own_->sync && !own_->leaving && directive.seed() && !own_->seeding) SeedRun();
   if (own_->sync && !own_->loop && !own_->leaving && trains) {
-    BeginTraining();
+    own_->loop_options.worker_id = id();
+    own_->loop.emplace(
+        TrainingLoop::Parts{
+            .options = &own_->loop_options,
+            .config = &own_->config,
+            .layout = &*own_->layout,
+            .trainer = own_->trainer.get(),
+            .exchange = &*own_->exchange,
+            .board = &own_->board,
+            .clock = &loop_,
+            .post =
+                [this](const SyncEvent& event) { Post(absl::Microseconds(20), [this, event] { HandleSync(event); }); },
+            .report =
+                [this](const v1::Evaluation& evaluation) {
+                  Post(absl::Microseconds(20), [this, evaluation] { HandleControl(EvaluationMade{evaluation}); });
+                }},
+        own_->joined.first_round());
+    TrainingTurn();
   }
   if (own_->leaving && own_->control->may_leave()) {
     done_ = true;
     Exit(absl::OkStatus());
   }
-}
-
-void WorkerNode::BeginTraining() {
-  own_->loop_options.worker_id = id();
-  own_->loop_options.checkpoint_every = std::max<int64_t>(1, options_.checkpoint_every);
-  const TrainingLoop::Parts parts = {
-      .options = &own_->loop_options,
-      .config = &own_->config,
-      .layout = &*own_->layout,
-      .trainer = own_->trainer.get(),
-      .exchange = &*own_->exchange,
-      .board = &own_->board,
-      .clock = &loop_,
-      .post =
-          [this](const SyncEvent& event) {
-            if (own_->suspending) return HandleSync(event);
-            Post(absl::Microseconds(20), [this, event] { HandleSync(event); });
-          },
-      .report =
-          [this](const v1::Evaluation& evaluation) {
-            Post(absl::Microseconds(20), [this, evaluation] { HandleControl(EvaluationMade{evaluation}); });
-          },
-      .checkpoints = own_->checkpoints ? &*own_->checkpoints : nullptr};
-  if (own_->resumed && own_->joined.resumes()) {
-    own_->loop.emplace(parts, std::move(own_->resumed->training));
-  } else {
-    own_->loop.emplace(parts, own_->joined.first_round());
-  }
-  own_->resumed.reset();
-  TrainingTurn();
 }
 
 void WorkerNode::SeedRun() {
@@ -277,7 +238,6 @@ void WorkerNode::StartSync() {
           .worker_id = id(),
           .incarnation = incarnation_,
           .first_round = own_->joined.first_round(),
-          .evaluated_version = std::max<int64_t>(0, own_->joined.directive().evaluated_version()),
           .chunk_bytes = options_.chunk_bytes,
           .upload = {.backoff = own_->backoff_options},
           .download = {.backoff = own_->backoff_options},
@@ -285,12 +245,6 @@ void WorkerNode::StartSync() {
                                  const Digest& digest) { witness_.OnConsensus(id(), fragment, version, digest); },
           .report_soon = [this] { Post(absl::Microseconds(20), [this] { HandleControl(HeartbeatWanted{}); }); }},
       &own_->config, &*own_->layout, &*own_->exchange, &own_->board, static_cast<SyncNetwork*>(this));
-  if (own_->resumed && !own_->joined.resumes()) {
-    // It begins a round anew, with nothing but the inner optimizer and what the sync thread holds.
-    for (SyncState::Fragment& fragment : own_->resumed->sync.fragments) fragment.stop = kBeforeTraining;
-    DILOCO_CHECK(own_->trainer->LoadState(std::move(own_->resumed->training.replica.trainer)).ok());
-  }
-  if (own_->resumed) own_->sync->Resume(std::move(own_->resumed->sync), loop_.Now());
   if (own_->sync->HandleTime(loop_.Now()).ok()) AfterSync();
 }
 
@@ -298,7 +252,7 @@ void WorkerNode::TrainingTurn() {
   if (own_->exiting) return;
   own_->training_waits = false;
   const absl::StatusOr<TrainingLoop::Turn> turn = own_->loop->Advance();
-  if (!turn.ok()) return EndTraining(turn.status());
+  if (!turn.ok()) return Exit(turn.status());
   switch (*turn) {
     case TrainingLoop::Turn::kMoved:
       return Post(options_.step_time, [this] { TrainingTurn(); });
