@@ -131,3 +131,12 @@ class LiveRun:
             return re.search(r'msg="Listening on" address=(\S+)', self.log("prometheus"))
 
         self.prometheus = wait_for("Prometheus", listening).group(1)
+        wait_for("a ready Prometheus", self._is_ready)
+
+    def _is_ready(self):
+        self._alive("prometheus")
+        try:
+            with urllib.request.urlopen(f"http://{self.prometheus}/-/ready", timeout=PATIENCE):
+                return True
+        except urllib.error.HTTPError:
+            return False
