@@ -188,4 +188,8 @@ class Plan:
         for workers, iid in self.grid.other_settings:
             cells += self.variants(row("diloco"), workers, iid, seed=self.grid.seeds[:1])
             cells += self.lambda_cells(workers, iid)
+        for workers, iid in self.grid.other_settings:
+            cells += self.variants(row("diloco"), workers, iid, seed=self.grid.seeds)
+            for best in self.best_two(self.lambda_cells(workers, iid)):
+                cells += self.seeds_of(best)
         return list(dict.fromkeys(cells))
