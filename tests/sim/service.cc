@@ -54,7 +54,6 @@ std::function<void(v1::SessionRequest)> Service::OpenSession(const std::shared_p
 
 void Service::Take(v1::UploadRequest request, std::function<void(const absl::StatusOr<v1::UploadResponse>&)> reply) {
   const v1::UploadRequest sent = request;
-  if (shim_ == Shim::kKeepUploads) kept_uploads_.push_back(request);
   if (shim_ == Shim::kForgetIncarnation) {
     request.set_incarnation(std::max(newest_incarnation_[request.worker_id()], request.incarnation()));
   }

@@ -85,7 +85,6 @@ class Service {
   std::map<std::string, uint64_t> newest_incarnation_;  // For Shim::kForgetIncarnation.
   std::vector<std::weak_ptr<Subscription>> subscriptions_;
   SettledLie journal_lie_;
-  std::vector<v1::UploadRequest> kept_uploads_;       // For Shim::kKeepUploads.
   std::deque<v1::SubscribeResponse> kept_downloads_;  // For Shim::kKeepDownloads.
 };
 

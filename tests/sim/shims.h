@@ -15,7 +15,6 @@ enum class Shim {
   kForgetIncarnation,  // Late bytes of a process that was replaced are taken for its successor's.
   kSettledListDrops,   // A line of the settled list is left out.
   kSettledListAdds,    // A line is there that nobody settled.
-  kKeepUploads,        // The coordinator keeps every chunk that it is sent.
   kShortGrace,         // The coordinator waits half as long for the rest of a round.
   kKeepDownloads,      // Workers keep every message of a global delta that they are sent.
 };
@@ -28,8 +27,7 @@ inline constexpr NamedShim kShims[] = {
     {"publish-before-sync", Shim::kPublishBeforeSync}, {"uncommitted-state", Shim::kUncommittedState},
     {"count-duplicate", Shim::kCountDuplicate},        {"forget-incarnation", Shim::kForgetIncarnation},
     {"settled-list-drops", Shim::kSettledListDrops},   {"settled-list-adds", Shim::kSettledListAdds},
-    {"keep-uploads", Shim::kKeepUploads},              {"keep-downloads", Shim::kKeepDownloads},
-    {"short-grace", Shim::kShortGrace},
+    {"keep-downloads", Shim::kKeepDownloads},          {"short-grace", Shim::kShortGrace},
 };
 
 // What the settled-list shims make of the messages of global deltas, in their order: the list changed, and the commit
