@@ -15,10 +15,10 @@ from html import escape
 
 COLOURS = ("#4c9be8", "#e8854c", "#5cb85c", "#b07cc6", "#d4b13f", "#4db6ac")  # By round.
 WAIT_COLOUR = "#d9534f"
-WIDTH, LEFT, RIGHT = 1000, 170, 10
+WIDTH, LEFT, RIGHT = 1000, 150, 28
 ROW, GAP, TOP = 20, 3, 34
 SMALLEST = 0.4  # Pixels: what is narrower is not drawn.
-LETTER = 6.2  # Pixels of a letter in a label.
+LETTER = 6.5  # Pixels of a letter in a label.
 
 
 def read(path):
@@ -68,7 +68,7 @@ def slices(events):
         elif event["ph"] == "e" and event["id2"]["local"] in begun:
             begin = begun.pop(event["id2"]["local"])
             found.append((begin["name"], begin["name"], begin["ts"], event["ts"], begin["args"]))
-    return found, list(tracks.values())
+    return found, sorted(tracks.values(), key=lambda track: track != "training")  # It is what the others are seen beside.
 
 
 def outermost(found):
@@ -100,7 +100,7 @@ def colour(name, args):
 
 def label(name, args, width):
     for text in ([f"{name} {args['round']}", str(args["round"])] if "round" in args else [name]):
-        if len(text) * LETTER < width:
+        if (len(text) + 1) * LETTER < width:
             return text
     return ""
 
@@ -127,8 +127,9 @@ def draw(traces, since, until):
         own = dict.fromkeys(item[0] for item in shown if item[0] not in tracks)
         for track in [*tracks, *own]:
             lay_out = outermost if track in tracks else spread
-            for row in lay_out([item for item in shown if item[0] == track]):
-                out.append(f'<text x="{LEFT - 8}" y="{y + 14}" text-anchor="end">{escape(track)}</text>')
+            for index, row in enumerate(lay_out([item for item in shown if item[0] == track])):
+                if index == 0:
+                    out.append(f'<text x="{LEFT - 8}" y="{y + 14}" text-anchor="end">{escape(track)}</text>')
                 for _, what, begin, end, args in row:
                     x = LEFT + (max(begin, low) - low) * scale
                     width = (min(end, high) - max(begin, low)) * scale
