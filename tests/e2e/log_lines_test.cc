@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 #include "nlohmann/json.hpp"
 #include "tests/support/coordinator_process.h"
 #include "tests/support/process.h"
@@ -97,7 +99,8 @@ struct Logs {
 
 // A whole run in folders of hostile names.
 Logs RunProgram(const TempFolder& folder, const std::vector<std::string>& worker_program, const std::string& format) {
-  const std::string hostile = folder.File(kHostile + format);
+  const std::string program = std::filesystem::path(worker_program.front()).filename();
+  const std::string hostile = folder.File(absl::StrCat(kHostile, format, program));
   std::filesystem::create_directory(hostile);
   const std::vector<std::string> flags = {"--log-level", "debug", "--log-format", format};
   std::vector<std::string> coordinator_flags = flags;
