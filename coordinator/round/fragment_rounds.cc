@@ -24,6 +24,8 @@ Answer FragmentRounds::Classify(const std::string& worker, const Member& member,
   if (held != nullptr && std::holds_alternative<Refusal>(*held)) {
     return {Verdict::kRefused, std::get<Refusal>(*held).reason};
   }
+  // It is dropped with the next round, also when its worker was let in again and a checkpoint still has it.
+  if (held != nullptr && std::holds_alternative<Expelled>(*held)) return {Verdict::kSettled, ""};
   if (round <= member.settled_rounds[static_cast<size_t>(fragment_)] || round < member.oldest_round) {
     return {Verdict::kSettled, ""};
   }
