@@ -23,9 +23,9 @@ inline constexpr int kMaxFragmentSeries = 64;
 
 struct CoordinatorMetrics {
   // `methods`: names of the calls that are served; `phases`: names of the run's phases; `verdicts`: of the answers to
-  // a contribution; `disk_users`: of what the disk is asked for; `hold_causes`: of what holds a run; `outcomes`: of what
-  // becomes of a contribution; `refusals`: why a peer is not let in; `limits`: of each caller. They are the label values,
-  // in this order.
+  // a contribution; `disk_users`: of what the disk is asked for; `hold_causes`: of what holds a run; `outcomes`: of
+  // what becomes of a contribution; `refusals`: why a peer is not let in; `limits`: of each caller. They are the label
+  // values, in this order.
   struct LabelValues {
     absl::Span<const char* const> methods;
     absl::Span<const char* const> phases;

@@ -30,8 +30,8 @@ inline constexpr MetricName kRunOverlap = {"diloco_run_overlap_rounds",
                                            "Rounds after its boundary that an average is applied, rounded up"};
 inline constexpr MetricName kRunSnapshotEvery = {"diloco_run_snapshot_every_rounds",
                                                  "Rounds from one snapshot to the next"};
-inline constexpr MetricName kCompression = {
-    "diloco_codec_compression_ratio", "Bytes of float32 for each byte on the wire, by direction and codec"};
+inline constexpr MetricName kCompression = {"diloco_codec_compression_ratio",
+                                            "Bytes of float32 for each byte on the wire, by direction and codec"};
 inline constexpr MetricName kWorkersExpected = {"diloco_workers_expected", "Workers that the run starts with"};
 inline constexpr MetricName kWorkers = {"diloco_workers", "Members of the run by state"};
 inline constexpr MetricName kWorkersParticipating = {
@@ -87,8 +87,8 @@ inline constexpr MetricName kRoundQuorum = {"diloco_round_quorum_workers",
                                             "Distinct workers that the oldest open round needs; 0: none is open"};
 inline constexpr MetricName kRoundPresent = {"diloco_round_present_workers",
                                              "Distinct workers that have contributed to the oldest open round"};
-inline constexpr MetricName kRoundGrace = {
-    "diloco_round_grace_window_seconds", "How long the oldest open round waits for the rest after its quorum is met"};
+inline constexpr MetricName kRoundGrace = {"diloco_round_grace_window_seconds",
+                                           "How long the oldest open round waits for the rest after its quorum is met"};
 inline constexpr MetricName kRoundDuration = {"diloco_round_duration_seconds",
                                               "From the opening of a fragment's round to its commit"};
 inline constexpr MetricName kMergeDuration = {"diloco_merge_duration_seconds",
@@ -104,7 +104,7 @@ inline constexpr MetricName kEvaluationVersion = {"diloco_evaluation_version", "
 inline constexpr MetricName kSnapshotDuration = {"diloco_snapshot_write_duration_seconds",
                                                  "Writing one snapshot of the consensus"};
 inline constexpr MetricName kSnapshotBytes = {"diloco_snapshot_bytes",
-                                             "Size of the newest durable snapshot's consensus"};
+                                              "Size of the newest durable snapshot's consensus"};
 inline constexpr MetricName kSnapshotVersion = {"diloco_snapshot_version", "Version of the newest durable snapshot"};
 inline constexpr MetricName kSnapshotSuccess = {"diloco_snapshot_last_success_timestamp_seconds",
                                                 "Unix time of the newest durable snapshot"};
@@ -112,10 +112,11 @@ inline constexpr MetricName kCheckpoints = {"diloco_checkpoints_total",
                                             "Checkpoints of the consensus by outcome: written, or failed"};
 inline constexpr MetricName kCheckpointDuration = {"diloco_checkpoint_write_duration_seconds",
                                                    "Writing one checkpoint of the consensus"};
-inline constexpr MetricName kCheckpointSuccess = {"diloco_checkpoint_last_success_timestamp_seconds",
-                                                  "Unix time of the newest checkpoint that this process wrote; 0: none"};
-inline constexpr MetricName kJournalDuration = {
-    "diloco_journal_write_duration_seconds", "From handing a record to the disk's thread until it is durable"};
+inline constexpr MetricName kCheckpointSuccess = {
+    "diloco_checkpoint_last_success_timestamp_seconds",
+    "Unix time of the newest checkpoint that this process wrote; 0: none"};
+inline constexpr MetricName kJournalDuration = {"diloco_journal_write_duration_seconds",
+                                                "From handing a record to the disk's thread until it is durable"};
 inline constexpr MetricName kJournalBytes = {"diloco_journal_bytes", "Size of the journal behind the newest snapshot"};
 inline constexpr MetricName kDiskFree = {"diloco_disk_free_bytes", "Bytes that the data folder's disk can still take"};
 inline constexpr MetricName kDiskRefusals = {

@@ -17,7 +17,9 @@ constexpr int kThreadsField = 17;
 constexpr int kStartField = 19;
 constexpr int kResidentPagesField = 21;
 
-double Seconds(const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6; }
+double Seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
 
 // When the system booted, Unix seconds; 0 when it does not tell.
 double BootTime() {

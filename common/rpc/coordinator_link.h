@@ -28,7 +28,8 @@ class CoordinatorLink {
   // A connection of its own, see MakeChannel.
   std::shared_ptr<grpc::Channel> NewChannel() const;
 
-  // Why no connection comes about: as DiagnoseConnection, blocking at most kDiagnosisDeadline. kUnavailable: it may later.
+  // Why no connection comes about: as DiagnoseConnection, blocking at most kDiagnosisDeadline. kUnavailable: it may
+  // later.
   static constexpr absl::Duration kDiagnosisDeadline = absl::Seconds(5);
   absl::Status Diagnose() const;
 

@@ -32,8 +32,7 @@ class CoordinatorVerifier final : public grpc_tls::ExternalCertificateVerifier {
               grpc::Status* status) override {
     const std::vector<grpc::string_ref> uris = request->uri_names();
     if (uris.size() != 1 || uris.front() != grpc::string_ref(uri_)) {
-      *status = {grpc::StatusCode::UNAUTHENTICATED,
-                 absl::StrFormat("the certificate shown is not that of %s", uri_)};
+      *status = {grpc::StatusCode::UNAUTHENTICATED, absl::StrFormat("the certificate shown is not that of %s", uri_)};
       return true;
     }
     return host_name_.Verify(request, std::move(callback), status);

@@ -156,9 +156,8 @@ absl::StatusOr<std::string> RunOf(const X509* authority, const std::string& path
     const std::string_view run = text.substr(std::min(kScheme.size(), text.size()));
     if (text.substr(0, kScheme.size()) == kScheme && ValidateName("run", run).ok()) return std::string(run);
   }
-  return absl::InvalidArgumentError(
-      absl::StrFormat("%s: does not say of which run it is; only an authority that `dilococtl certs init` made does",
-                      path));
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "%s: does not say of which run it is; only an authority that `dilococtl certs init` made does", path));
 }
 
 }  // namespace

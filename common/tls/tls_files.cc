@@ -13,11 +13,10 @@ namespace diloco {
 
 absl::Status TlsFiles::CheckComplete() const {
   if (certificate.empty() == key.empty() && key.empty() == authority.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("%s is missing; give all three of --tls-cert, --tls-key and --tls-ca, or none",
-                      certificate.empty() ? "--tls-cert"
-                      : key.empty()       ? "--tls-key"
-                                          : "--tls-ca"));
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "%s is missing; give all three of --tls-cert, --tls-key and --tls-ca, or none", certificate.empty() ? "--tls-cert"
+                                                                                      : key.empty()       ? "--tls-key"
+                                                                                                    : "--tls-ca"));
 }
 
 absl::StatusOr<OwnCertificate> CheckTlsFiles(const TlsFiles& files) {

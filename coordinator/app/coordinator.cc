@@ -154,10 +154,10 @@ class Coordinator::Impl {
 
   absl::Status StartHttp() {
     if (!options_.http.has_value()) return absl::OkStatus();
-    page_.emplace(StatusPage::Options{.clock = &clock_,
-                                      .history = &history_,
-                                      .inner_steps = config_.inner_steps,
-                                      .ready = [this] { return Readiness(); }});
+    page_.emplace(StatusPage::Options{
+        .clock = &clock_, .history = &history_, .inner_steps = config_.inner_steps, .ready = [this] {
+          return Readiness();
+        }});
     DILOCO_ASSIGN_OR_RETURN(http_, HttpServer::Start("--http", {.address = *options_.http,
                                                                 .registry = &registry_,
                                                                 .ready = [this] { return Readiness(); },
@@ -194,15 +194,13 @@ class Coordinator::Impl {
   // Recovers the data folder, then opens the port.
   absl::Status StartService(const HostPort& address) {
     DILOCO_RETURN_IF_ERROR(StartDriver());
-    DILOCO_ASSIGN_OR_RETURN(
-        service_,
-        Service::Start("--listen",
-                       {.run_id = config_.run.id,
-                        .address = address,
-                        .tls = options_.tls,
-                        .reflection = options_.reflection,
-                         .tracer = tracer_.get()},
-                       driver_.get(), &metrics_, PosixFileSystem()));
+    DILOCO_ASSIGN_OR_RETURN(service_, Service::Start("--listen",
+                                                     {.run_id = config_.run.id,
+                                                      .address = address,
+                                                      .tls = options_.tls,
+                                                      .reflection = options_.reflection,
+                                                      .tracer = tracer_.get()},
+                                                     driver_.get(), &metrics_, PosixFileSystem()));
     const std::string http = http_ == nullptr ? "none" : http_->address().ToString();
     DILOCO_RETURN_IF_ERROR(WritePortFile(options_.port_file, service_->address().ToString(), http));
     phase_ = Phase::kReady;

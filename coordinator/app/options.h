@@ -27,7 +27,7 @@ struct CoordinatorOptions {
   std::string trace_file;  // Empty: none.
   bool reflection = false;
   bool exit_when_finished = false;
-  TlsFiles tls;                    // Not given: plaintext.
+  TlsFiles tls;  // Not given: plaintext.
   bool allow_plaintext = false;
 };
 

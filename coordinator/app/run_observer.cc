@@ -28,8 +28,7 @@ void ShowSettings(const RunConfig& config, CoordinatorMetrics* metrics) {
   metrics->workers_expected.Set(config.run.workers);
   metrics->run_rounds.Set(static_cast<double>(config.run.rounds));
   metrics->run_inner_steps.Set(static_cast<double>(config.inner_steps));
-  metrics->run_overlap_rounds.Set(
-      static_cast<double>((config.overlap + config.inner_steps - 1) / config.inner_steps));
+  metrics->run_overlap_rounds.Set(static_cast<double>((config.overlap + config.inner_steps - 1) / config.inner_steps));
   metrics->run_snapshot_every_rounds.Set(static_cast<double>(config.rounds.snapshot_every));
   metrics->SetMethod(config.method, config.outer.optimizer);
   metrics->SetCodec("up", config.wire.uplink, CompressionRatio(config.wire.uplink));
@@ -164,8 +163,8 @@ void RunObserver::OnRoundWaiting(int fragment, int64_t round, const std::string&
 
 void RunObserver::OnOldestRound(const std::optional<OldestRound>& oldest) {
   metrics_.round_oldest_open.Set(oldest ? static_cast<double>(oldest->round) : -1);
-  metrics_.round_oldest_opened_timestamp_seconds.Set(
-      oldest ? UnixSeconds() - absl::ToDoubleSeconds(oldest->open_for) : 0);
+  metrics_.round_oldest_opened_timestamp_seconds.Set(oldest ? UnixSeconds() - absl::ToDoubleSeconds(oldest->open_for)
+                                                            : 0);
   metrics_.round_quorum_workers.Set(oldest ? oldest->quorum : 0);
   metrics_.round_present_workers.Set(oldest ? oldest->present : 0);
   metrics_.round_grace_window_seconds.Set(oldest ? absl::ToDoubleSeconds(oldest->grace_window) : 0);

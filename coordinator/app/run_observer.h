@@ -26,13 +26,9 @@ inline constexpr const char* kRunPhaseNames[] = {"seeding", "waiting_for_workers
 inline constexpr const char* kDiskUserNames[] = {"journal", "snapshot", "checkpoint"};
 inline constexpr const char* kHoldCauseNames[] = {"disk", "folder_behind"};
 // Settlements, without SETTLEMENT_UNSPECIFIED, and what was merged by a later round than its own.
-inline constexpr const char* kOutcomeNames[] = {"merged",
-                                                "dropped_late",
-                                                "dropped_refused",
-                                                "dropped_out_of_order",
-                                                "dropped_run_ended",
-                                                "dropped_evicted",
-                                                "merged_late"};
+inline constexpr const char* kOutcomeNames[] = {
+    "merged",          "dropped_late", "dropped_refused", "dropped_out_of_order", "dropped_run_ended",
+    "dropped_evicted", "merged_late"};
 // Without Verdict::kWanted, which is never an answer.
 inline constexpr const char* kVerdictNames[] = {"stored", "settled", "refused", "too_early"};
 

@@ -125,8 +125,9 @@ Command CertsInitCommand() {
 Command CertsIssueCommand() {
   return {.path = "certs issue",
           .summary = "Certificates of the workers named, or new ones for everybody who has one there",
-          .examples = "dilococtl certs issue --out certs --worker north\n"
-                      "dilococtl certs issue --out certs --days 30    renew all",
+          .examples =
+              "dilococtl certs issue --out certs --worker north\n"
+              "dilococtl certs issue --out certs --days 30    renew all",
           .declare = &DeclareIssue};
 }
 

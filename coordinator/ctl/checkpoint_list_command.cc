@@ -19,8 +19,9 @@ Action Declare(CLI::App&) { return &Run; }
 Command CheckpointListCommand() {
   return {.path = "checkpoint list",
           .summary = "Checkpoints on the coordinator's disk, newest first",
-          .examples = "dilococtl checkpoint list\n"
-                      "dilococtl -o json checkpoint list | jq -r '.checkpoints[0].path'",
+          .examples =
+              "dilococtl checkpoint list\n"
+              "dilococtl -o json checkpoint list | jq -r '.checkpoints[0].path'",
           .declare = &Declare};
 }
 

@@ -19,8 +19,9 @@ Action Declare(CLI::App&) { return &Run; }
 Command CheckpointSaveCommand() {
   return {.path = "checkpoint save",
           .summary = "Write model.safetensors and run.yaml on the coordinator's disk",
-          .examples = "dilococtl checkpoint save\n"
-                      "dilococtl --timeout 5m checkpoint save",
+          .examples =
+              "dilococtl checkpoint save\n"
+              "dilococtl --timeout 5m checkpoint save",
           .declare = &Declare};
 }
 

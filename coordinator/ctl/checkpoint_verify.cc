@@ -114,9 +114,12 @@ std::string CheckpointReportJson(const CheckpointReport& report) {
   const auto text = [](const std::string& value) {
     return value.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value);
   };
-  return nlohmann::ordered_json{{"model", report.model_path},       {"run_id", text(report.run_id)},
-                                {"version", text(report.version)},  {"size_bytes", report.size_bytes},
-                                {"tensors", report.tensors},        {"parameters", report.parameters},
+  return nlohmann::ordered_json{{"model", report.model_path},
+                                {"run_id", text(report.run_id)},
+                                {"version", text(report.version)},
+                                {"size_bytes", report.size_bytes},
+                                {"tensors", report.tensors},
+                                {"parameters", report.parameters},
                                 {"data_digest", text(report.data_digest)},
                                 {"config", text(report.config_path)}}
              .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +

@@ -26,9 +26,10 @@ Action Declare(CLI::App& app) {
 Command CheckpointVerifyCommand() {
   return {.path = "checkpoint verify",
           .summary = "Whether a checkpoint on this machine is whole: header, sizes, values, digests",
-          .examples = "dilococtl checkpoint verify data/checkpoints/round-00000060\n"
-                      "dilococtl checkpoint verify model.safetensors\n"
-                      "dilococtl -o json checkpoint verify model.safetensors | jq -r .data_digest",
+          .examples =
+              "dilococtl checkpoint verify data/checkpoints/round-00000060\n"
+              "dilococtl checkpoint verify model.safetensors\n"
+              "dilococtl -o json checkpoint verify model.safetensors | jq -r .data_digest",
           .declare = &Declare};
 }
 

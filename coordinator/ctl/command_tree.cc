@@ -43,10 +43,10 @@ struct NounTitle {
   const char* noun;
   const char* title;
 };
-constexpr NounTitle kNouns[] = {{"round", "Rounds"},          {"worker", "Workers"},
-                                {"checkpoint", "Checkpoints"}, {"config", "Configuration"},
-                                {"journal", "A data folder"},  {"certs", "Certificates"},
-                                {"run", "The run"}};
+constexpr NounTitle kNouns[] = {
+    {"round", "Rounds"},         {"worker", "Workers"},        {"checkpoint", "Checkpoints"},
+    {"config", "Configuration"}, {"journal", "A data folder"}, {"certs", "Certificates"},
+    {"run", "The run"}};
 
 std::string TitleOf(const std::string& noun) {
   for (const NounTitle& entry : kNouns) {

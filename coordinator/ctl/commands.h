@@ -29,24 +29,12 @@ Command CompletionCommand();
 
 // In the order in which help shows them.
 inline std::vector<Command> AllCommands() {
-  return {StatusCommand(),
-          RoundListCommand(),
-          RoundDescribeCommand(),
-          WorkerListCommand(),
-          WorkerDescribeCommand(),
-          WorkerDrainCommand(),
-          WorkerEvictCommand(),
-          WorkerAdmitCommand(),
-          CheckpointListCommand(),
-          CheckpointSaveCommand(),
-          CheckpointVerifyCommand(),
-          ConfigCheckCommand(),
-          JournalVerifyCommand(),
-          RunRecoverCommand(),
-          PlanCommand(),
-          CertsInitCommand(),
-          CertsIssueCommand(),
-          PreflightCommand(),
+  return {StatusCommand(),         RoundListCommand(),        RoundDescribeCommand(),
+          WorkerListCommand(),     WorkerDescribeCommand(),   WorkerDrainCommand(),
+          WorkerEvictCommand(),    WorkerAdmitCommand(),      CheckpointListCommand(),
+          CheckpointSaveCommand(), CheckpointVerifyCommand(), ConfigCheckCommand(),
+          JournalVerifyCommand(),  RunRecoverCommand(),       PlanCommand(),
+          CertsInitCommand(),      CertsIssueCommand(),       PreflightCommand(),
           CompletionCommand()};
 }
 

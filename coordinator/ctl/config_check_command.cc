@@ -29,8 +29,9 @@ Action Declare(CLI::App& app) {
 Command ConfigCheckCommand() {
   return {.path = "config check",
           .summary = "Read a run's configuration as the coordinator would, and show it with every default",
-          .examples = "dilococtl config check run.yaml\n"
-                      "dilococtl -o json config check run.yaml | jq .rounds.quorum",
+          .examples =
+              "dilococtl config check run.yaml\n"
+              "dilococtl -o json config check run.yaml | jq .rounds.quorum",
           .declare = &Declare};
 }
 

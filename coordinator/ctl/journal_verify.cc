@@ -58,8 +58,7 @@ absl::Status ReadJournals(const FolderFiles& present, JournalReport& report) {
 }
 
 // What a start that has `present` and no other file would come to.
-absl::Status Replay(const FolderFiles& present, const ParallelFor& parallel_for,
-                    JournalReport& report) {
+absl::Status Replay(const FolderFiles& present, const ParallelFor& parallel_for, JournalReport& report) {
   DILOCO_ASSIGN_OR_RETURN(const Recovery recovery, Recover(PosixFileSystem(), report.folder, present));
   const RecoveredState& state = recovery.state;
   if (state.run == nullptr) return absl::OkStatus();
@@ -92,7 +91,8 @@ absl::StatusOr<JournalReport> Look(const std::string& folder, const ParallelFor&
     return absl::NotFoundError(absl::StrFormat("%s; name a coordinator's data folder", listed.status().message()));
   }
   if (listed->journals.empty() && listed->snapshots.empty()) {
-    return absl::NotFoundError(absl::StrFormat("there is no journal in \"%s\"; name a coordinator's data folder", folder));
+    return absl::NotFoundError(
+        absl::StrFormat("there is no journal in \"%s\"; name a coordinator's data folder", folder));
   }
   DILOCO_RETURN_IF_ERROR(ReadSnapshots(*listed, report));
   DILOCO_RETURN_IF_ERROR(ReadJournals(*listed, report));

@@ -29,8 +29,9 @@ Action Declare(CLI::App& app) {
 Command JournalVerifyCommand() {
   return {.path = "journal verify",
           .summary = "Whether a data folder is whole: every checksum, and the consensus replayed; changes nothing",
-          .examples = "dilococtl journal verify data\n"
-                      "dilococtl -o json journal verify data | jq .last_version",
+          .examples =
+              "dilococtl journal verify data\n"
+              "dilococtl -o json journal verify data | jq .last_version",
           .declare = &Declare};
 }
 

@@ -66,10 +66,9 @@ std::string JournalReportText(const JournalReport& report) {
   return absl::StrFormat(
       "%s\n%s", FileTable(report),
       Fields({{"folder", report.folder + in_use},
-              {"run", report.run_id.has_value()
-                          ? absl::StrFormat("%s, generation %d, %d members", *report.run_id, report.generation,
-                                            report.members)
-                          : "none yet"},
+              {"run", report.run_id.has_value() ? absl::StrFormat("%s, generation %d, %d members", *report.run_id,
+                                                                  report.generation, report.members)
+                                                : "none yet"},
               {"consensus", ConsensusText(report)},
               {"digests", report.consensus_digests.empty() ? "-" : absl::StrJoin(report.consensus_digests, " ")},
               {"ended", report.ended ? "yes" : "no"},

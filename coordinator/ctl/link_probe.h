@@ -25,8 +25,8 @@ class LinkProbe {
   // Errors of all three: those of the call (see worker.proto).
   // The median of some empty exchanges.
   absl::StatusOr<absl::Duration> RoundTrip();
-  // Bytes of payload a second, one way, with as much on the way as the link takes, over `time`. The first quarter is not
-  // counted: a connection takes a while to reach its rate.
+  // Bytes of payload a second, one way, with as much on the way as the link takes, over `time`. The first quarter is
+  // not counted: a connection takes a while to reach its rate.
   absl::StatusOr<double> Up(absl::Duration time);
   absl::StatusOr<double> Down(absl::Duration time);
 

@@ -76,18 +76,15 @@ class Preflight {
     call.set_deadline(DeadlineAfter(context_.timeout));
     absl::Status status = FromGrpcStatus(worker_stub_->DescribeRun(&call, request, &response));
     if (status.ok() && response.protocol_version() != kProtocolVersion) {
-      status = absl::FailedPreconditionError(
-          absl::StrFormat("the coordinator speaks version %d, this program %d", response.protocol_version(),
-                          kProtocolVersion));
+      status = absl::FailedPreconditionError(absl::StrFormat("the coordinator speaks version %d, this program %d",
+                                                             response.protocol_version(), kProtocolVersion));
     }
     absl::StatusOr<RunConfig> config =
         status.ok() ? ParseRunConfig(response.config_yaml(), "the run's configuration") : status;
     if (config.ok()) config_ = *std::move(config);
-    return report_.Step("contract", config.status(), "install the same version at both ends, or name the run (--run)",
-                        [&] {
-                          return absl::StrFormat("version %d, run \"%s\"", response.protocol_version(),
-                                                 response.run_id());
-                        });
+    return report_.Step(
+        "contract", config.status(), "install the same version at both ends, or name the run (--run)",
+        [&] { return absl::StrFormat("version %d, run \"%s\"", response.protocol_version(), response.run_id()); });
   }
 
   bool Measure() {
@@ -97,9 +94,8 @@ class Preflight {
     if (!report_.Step("round trip", round_trip.status(), again, [&] { return Milliseconds(*round_trip); })) {
       return false;
     }
-    report_.Step("identity", absl::OkStatus(), "", [&] {
-      return probe.identity().empty() ? "plaintext: nobody is asked who it is" : probe.identity();
-    });
+    report_.Step("identity", absl::OkStatus(), "",
+                 [&] { return probe.identity().empty() ? "plaintext: nobody is asked who it is" : probe.identity(); });
     const absl::StatusOr<double> up = probe.Up(measure_);
     if (!report_.Step("up", up.status(), again, [&] { return RateText(*up); })) return false;
     const absl::StatusOr<double> down = probe.Down(measure_);
@@ -124,7 +120,8 @@ class Preflight {
     absl::Status status = need.status();
     if (status.ok()) report_.SetNeed(*need);
     if (status.ok() && !need->MetBy(link_)) status = absl::ResourceExhaustedError(NeedText(*need, *step_seconds));
-    report_.Step("bandwidth", status, "raise inner_steps, take codecs of fewer bits (`dilococtl plan`), or a faster link",
+    report_.Step("bandwidth", status,
+                 "raise inner_steps, take codecs of fewer bits (`dilococtl plan`), or a faster link",
                  [&] { return NeedText(*need, *step_seconds); });
   }
 
@@ -146,12 +143,12 @@ class Preflight {
   }
 
   static std::string NeedText(const LinkNeed& need, double step_seconds) {
-    return absl::StrFormat("the run needs %s up and %s down at %.3g s a step; utilization here %.1f %%%s",
-                           RateText(need.up), RateText(need.down), step_seconds, 100 * need.utilization,
-                           need.useful_link.has_value()
-                               ? absl::StrFormat(", %.0f %% with %s each way", 100 * kUsefulUtilization,
-                                                 RateText(*need.useful_link))
-                               : "");
+    return absl::StrFormat(
+        "the run needs %s up and %s down at %.3g s a step; utilization here %.1f %%%s", RateText(need.up),
+        RateText(need.down), step_seconds, 100 * need.utilization,
+        need.useful_link.has_value()
+            ? absl::StrFormat(", %.0f %% with %s each way", 100 * kUsefulUtilization, RateText(*need.useful_link))
+            : "");
   }
 
   const CommandContext& context_;
@@ -179,7 +176,8 @@ Action Declare(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("--measure", flags->measure, "How long to measure, each way; the run goes on meanwhile")
       ->capture_default_str();
-  app.add_option("--step-seconds", flags->step_seconds, "Seconds that an inner step computes; default: as workers report")
+  app.add_option("--step-seconds", flags->step_seconds,
+                 "Seconds that an inner step computes; default: as workers report")
       ->check(CLI::Range(1e-6, kMaxStepSeconds));
   return [flags](const CommandContext& context) { return Run(context, *flags); };
 }
@@ -189,9 +187,10 @@ Action Declare(CLI::App& app) {
 Command PreflightCommand() {
   return {.path = "preflight",
           .summary = "Whether this machine reaches the coordinator, and its link carries what the run needs",
-          .examples = "dilococtl --coordinator 10.0.0.5:7070 preflight\n"
-                      "dilococtl --coordinator 10.0.0.5:7070 preflight --step-seconds 0.5    before there are workers\n"
-                      "dilococtl -o json preflight | jq .up_bytes_per_second",
+          .examples =
+              "dilococtl --coordinator 10.0.0.5:7070 preflight\n"
+              "dilococtl --coordinator 10.0.0.5:7070 preflight --step-seconds 0.5    before there are workers\n"
+              "dilococtl -o json preflight | jq .up_bytes_per_second",
           .declare = &Declare};
 }
 

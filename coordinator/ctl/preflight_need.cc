@@ -12,9 +12,8 @@ namespace {
 
 PlanModel ModelOf(const RunConfig& config, int64_t parameters, double step_seconds) {
   const int layers = config.model.has_value() ? std::min(config.model->layers, kMaxPlanLayers) : 1;
-  return {.layers = layers,
-          .layer_parameters = std::max<int64_t>(1, parameters / layers),
-          .step_seconds = step_seconds};
+  return {
+      .layers = layers, .layer_parameters = std::max<int64_t>(1, parameters / layers), .step_seconds = step_seconds};
 }
 
 PlanChoice ChoiceOf(const RunConfig& config) {
@@ -35,12 +34,10 @@ PlanChoice ChoiceOf(const RunConfig& config) {
 
 absl::StatusOr<LinkNeed> NeedOf(const RunConfig& config, int64_t parameters, double step_seconds,
                                 const MeasuredLink& link) {
-  const StarLink links{.workers = config.run.workers,
-                       .up = link.up,
-                       .down = link.down,
-                       .latency_seconds = link.round_trip_seconds / 2};
-  DILOCO_ASSIGN_OR_RETURN(const MethodPlan plan, PlanFor(ModelOf(config, parameters, step_seconds), {.links = {links}},
-                                                         ChoiceOf(config)));
+  const StarLink links{
+      .workers = config.run.workers, .up = link.up, .down = link.down, .latency_seconds = link.round_trip_seconds / 2};
+  DILOCO_ASSIGN_OR_RETURN(const MethodPlan plan,
+                          PlanFor(ModelOf(config, parameters, step_seconds), {.links = {links}}, ChoiceOf(config)));
   const double round_seconds = static_cast<double>(plan.inner_steps) * step_seconds;
   const auto target = std::find(kPlanTargets.begin(), kPlanTargets.end(), kUsefulUtilization);
   return LinkNeed{.up = plan.upload_bytes / round_seconds,

@@ -28,9 +28,9 @@ void PreflightReport::Add(Line line) {
   if (context_.format != OutputFormat::kJson) {
     // Widths of the longest outcome and name, so that lines which come one by one are aligned.
     const std::string padding(std::string(kSkipped).size() - line.outcome.size(), ' ');
-    context_.io.out(absl::StrFormat(
-        "%s%s  %-10s  %s\n", Cell(ToneOf(line.outcome), line.outcome).Render(ViewOf(context_).colors), padding,
-        line.name, Printable(line.text)));
+    context_.io.out(absl::StrFormat("%s%s  %-10s  %s\n",
+                                    Cell(ToneOf(line.outcome), line.outcome).Render(ViewOf(context_).colors), padding,
+                                    line.name, Printable(line.text)));
     if (!line.advice.empty()) context_.io.out(absl::StrFormat("%21s%s\n", "", Printable(line.advice)));
   }
   lines_.push_back(std::move(line));

@@ -27,8 +27,8 @@ class PreflightReport {
   void SetNeed(const LinkNeed& need) { need_ = need; }
 
   bool failed() const { return failed_; }
-  // {"ok": ..., "steps": [{"name", "outcome", "text", "advice"}], "round_trip_seconds", "up_bytes_per_second", ...}, with
-  // null for what was not found out.
+  // {"ok": ..., "steps": [{"name", "outcome", "text", "advice"}], "round_trip_seconds", "up_bytes_per_second", ...},
+  // with null for what was not found out.
   std::string Json() const;
 
  private:

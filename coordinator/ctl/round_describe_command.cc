@@ -36,9 +36,10 @@ Action Declare(CLI::App& app) {
 Command RoundDescribeCommand() {
   return {.path = "round describe",
           .summary = "One round in full, with the reason why it has not closed",
-          .examples = "dilococtl round describe 42\n"
-                      "dilococtl round describe 42 --watch    until it has committed\n"
-                      "dilococtl -o json round describe 42",
+          .examples =
+              "dilococtl round describe 42\n"
+              "dilococtl round describe 42 --watch    until it has committed\n"
+              "dilococtl -o json round describe 42",
           .declare = &Declare};
 }
 

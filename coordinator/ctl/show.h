@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "coordinator/ctl/command.h"
 #include "common/json/message_json.h"
+#include "coordinator/ctl/command.h"
 #include "coordinator/ctl/view_options.h"
 
 namespace diloco {

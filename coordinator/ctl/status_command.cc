@@ -35,9 +35,10 @@ Action Declare(CLI::App& app) {
 Command StatusCommand() {
   return {.path = "status",
           .summary = "The run at a glance; with --watch until it has ended, then summed up",
-          .examples = "dilococtl status\n"
-                      "dilococtl status --watch --interval 10s\n"
-                      "dilococtl -o json status | jq .rounds_committed",
+          .examples =
+              "dilococtl status\n"
+              "dilococtl status --watch --interval 10s\n"
+              "dilococtl -o json status | jq .rounds_committed",
           .declare = &Declare};
 }
 

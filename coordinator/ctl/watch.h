@@ -50,8 +50,8 @@ absl::StatusOr<ExitCode> ShowOrWatch(const CommandContext& context, const WatchF
   DILOCO_RETURN_IF_ERROR(Watch(context, interval, [&]() -> absl::StatusOr<Frame> {
     DILOCO_ASSIGN_OR_RETURN(const auto message, fetch());
     const std::string text = view(message, ViewOf(context));
-    return Frame{.json = ToJson(message, JsonStyle::kOneLine), .screen = text, .lines = text + "\n",
-                 .last = last(message)};
+    return Frame{
+        .json = ToJson(message, JsonStyle::kOneLine), .screen = text, .lines = text + "\n", .last = last(message)};
   }));
   return ExitCode::kOk;
 }

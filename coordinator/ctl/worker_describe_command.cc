@@ -15,7 +15,8 @@ struct Flags {
 };
 
 absl::StatusOr<ExitCode> Run(const CommandContext& context, const Flags& flags) {
-  return ShowOrWatch(context, flags.watch, [&] { return context.client.DescribeWorker(flags.worker); }, &WorkerText);
+  return ShowOrWatch(
+      context, flags.watch, [&] { return context.client.DescribeWorker(flags.worker); }, &WorkerText);
 }
 
 Action Declare(CLI::App& app) {
@@ -30,9 +31,10 @@ Action Declare(CLI::App& app) {
 Command WorkerDescribeCommand() {
   return {.path = "worker describe",
           .summary = "Everything that is known of one worker, and what the open rounds have of it",
-          .examples = "dilococtl worker describe west\n"
-                      "dilococtl worker describe west --watch\n"
-                      "dilococtl -o json worker describe west | jq '.rounds[].state'",
+          .examples =
+              "dilococtl worker describe west\n"
+              "dilococtl worker describe west --watch\n"
+              "dilococtl -o json worker describe west | jq '.rounds[].state'",
           .declare = &Declare};
 }
 

@@ -19,8 +19,8 @@ struct Flags {
 };
 
 absl::StatusOr<ExitCode> Run(const CommandContext& context, const Flags& flags) {
-  DILOCO_RETURN_IF_ERROR(Confirm(context.io, flags.yes,
-                                 absl::StrFormat("worker %s finishes its round and leaves the run", flags.worker)));
+  DILOCO_RETURN_IF_ERROR(
+      Confirm(context.io, flags.yes, absl::StrFormat("worker %s finishes its round and leaves the run", flags.worker)));
   DILOCO_ASSIGN_OR_RETURN(const v1::DrainWorkerResponse response, context.client.DrainWorker(flags.worker));
   Show(context, response, DrainText(response));
   return ExitCode::kOk;
@@ -38,8 +38,9 @@ Action Declare(CLI::App& app) {
 Command WorkerDrainCommand() {
   return {.path = "worker drain",
           .summary = "Let a worker finish its round and leave; no later round waits for it",
-          .examples = "dilococtl worker drain west\n"
-                      "dilococtl worker drain west --yes",
+          .examples =
+              "dilococtl worker drain west\n"
+              "dilococtl worker drain west --yes",
           .declare = &Declare};
 }
 

@@ -40,8 +40,9 @@ Action Declare(CLI::App& app) {
 Command WorkerEvictCommand() {
   return {.path = "worker evict",
           .summary = "Throw a worker out at once and refuse its id, until `worker admit`",
-          .examples = "dilococtl worker evict west\n"
-                      "dilococtl worker evict west --yes",
+          .examples =
+              "dilococtl worker evict west\n"
+              "dilococtl worker evict west --yes",
           .declare = &Declare};
 }
 

@@ -8,7 +8,8 @@ namespace diloco {
 namespace {
 
 absl::StatusOr<ExitCode> Run(const CommandContext& context, const WatchFlags& flags) {
-  return ShowOrWatch(context, flags, [&] { return context.client.ListWorkers(); }, &WorkerListText);
+  return ShowOrWatch(
+      context, flags, [&] { return context.client.ListWorkers(); }, &WorkerListText);
 }
 
 Action Declare(CLI::App& app) {
@@ -22,10 +23,11 @@ Action Declare(CLI::App& app) {
 Command WorkerListCommand() {
   return {.path = "worker list",
           .summary = "Workers and what each reported last",
-          .examples = "dilococtl worker list\n"
-                      "dilococtl worker list -o wide\n"
-                      "dilococtl --coordinator 10.0.0.5:7070 worker list --watch\n"
-                      "dilococtl -o json worker list | jq '.workers[].progress.loss'",
+          .examples =
+              "dilococtl worker list\n"
+              "dilococtl worker list -o wide\n"
+              "dilococtl --coordinator 10.0.0.5:7070 worker list --watch\n"
+              "dilococtl -o json worker list | jq '.workers[].progress.loss'",
           .declare = &Declare};
 }
 

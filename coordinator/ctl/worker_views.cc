@@ -54,9 +54,9 @@ std::vector<Cell> RowOf(const v1::WorkerSummary& worker, bool wide) {
                                 UtilizationText(progress),
                                 absl::StrFormat("%.1f", progress.blocked_seconds())};
   if (wide) {
-    for (std::string text : {Number(progress.version()), absl::StrFormat("%d", progress.tokens()),
-                             Number(progress.rounds_skipped()), HumanBytes(progress.uploaded_bytes()),
-                             HumanBytes(progress.downloaded_bytes())}) {
+    for (std::string text :
+         {Number(progress.version()), absl::StrFormat("%d", progress.tokens()), Number(progress.rounds_skipped()),
+          HumanBytes(progress.uploaded_bytes()), HumanBytes(progress.downloaded_bytes())}) {
       reported.emplace_back(std::move(text));
     }
   }

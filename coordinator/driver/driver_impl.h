@@ -379,11 +379,11 @@ void Driver::Impl::Submit(Executor* executor, Work work, Then then) {
 
 template <typename Then>
 void Driver::Impl::SubmitStore(std::function<absl::Status()> work, Then then) {
-  SubmitStoreWork({.run = std::move(work),
-                   .done = [this, started = Now(), then = std::move(then)](const absl::Status&) {
-                     world_.observer->OnJournaled(Now() - started);
-                     then();
-                   }});
+  SubmitStoreWork(
+      {.run = std::move(work), .done = [this, started = Now(), then = std::move(then)](const absl::Status&) {
+         world_.observer->OnJournaled(Now() - started);
+         then();
+       }});
 }
 
 }  // namespace diloco

@@ -58,8 +58,7 @@ void Driver::Impl::DescribeWorker(const v1::DescribeWorkerRequest& request,
   *response.mutable_lease() = DurationToProto(options_.config.rounds.lease);
   response.set_first_round(view->first_round);
   std::vector<RoundView> open = OpenRounds();
-  std::stable_sort(open.begin(), open.end(),
-                   [](const RoundView& a, const RoundView& b) { return a.round < b.round; });
+  std::stable_sort(open.begin(), open.end(), [](const RoundView& a, const RoundView& b) { return a.round < b.round; });
   open.resize(std::min(open.size(), kMaxWorkerRounds));
   for (const RoundView& round : open) {
     *response.add_rounds() = RoundOf(round, worker);

@@ -13,9 +13,12 @@ namespace {
 
 // Losses in five digits: a curve shows no more.
 std::string PointsJson(const std::vector<CurvePoint>& points) {
-  return "[" + absl::StrJoin(points, ",", [](std::string* out, const CurvePoint& point) {
-           absl::StrAppendFormat(out, "[%.0f,%.5g]", point.x, point.y);
-         }) + "]";
+  return "[" +
+         absl::StrJoin(points, ",",
+                       [](std::string* out, const CurvePoint& point) {
+                         absl::StrAppendFormat(out, "[%.0f,%.5g]", point.x, point.y);
+                       }) +
+         "]";
 }
 
 }  // namespace

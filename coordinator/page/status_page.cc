@@ -31,8 +31,8 @@ class Answer {
     MutexLock lock(&mutex_);
     while (!response_.has_value()) {
       if (arrived_.WaitUntil(&mutex_, ToSteady(deadline)) || response_.has_value()) continue;
-      return absl::DeadlineExceededError(absl::StrFormat(
-          "the coordinator is busy: its driver did not answer within %s", absl::FormatDuration(kOverviewDeadline)));
+      return absl::DeadlineExceededError(absl::StrFormat("the coordinator is busy: its driver did not answer within %s",
+                                                         absl::FormatDuration(kOverviewDeadline)));
     }
     return *std::move(response_);
   }
@@ -90,9 +90,9 @@ absl::StatusOr<std::string> StatusPage::MakeOverview() {
     if (!round.ok() && !absl::IsNotFound(round.status())) return round.status();
     if (round.ok()) open_round = ToJson(*round, JsonStyle::kOneLine);
   }
-  return absl::StrCat("{\"status\":", ToJson(status, JsonStyle::kOneLine), ",\"rounds\":",
-                      ToJson(rounds, JsonStyle::kOneLine), ",\"open_round\":", open_round, ",\"workers\":",
-                      ToJson(workers, JsonStyle::kOneLine), "}\n");
+  return absl::StrCat("{\"status\":", ToJson(status, JsonStyle::kOneLine),
+                      ",\"rounds\":", ToJson(rounds, JsonStyle::kOneLine), ",\"open_round\":", open_round,
+                      ",\"workers\":", ToJson(workers, JsonStyle::kOneLine), "}\n");
 }
 
 std::vector<HttpRoute> StatusPage::Routes() {
@@ -100,9 +100,8 @@ std::vector<HttpRoute> StatusPage::Routes() {
                                    {"/api/history", [this] { return history_.Get(); }}};
   for (const WebFile& file : WebFiles()) {
     const std::string path = file.name == kIndexFile ? "/" : "/page/" + std::string(file.name);
-    routes.push_back({path, [file] {
-                        return HttpAnswer{.type = std::string(file.type), .body = std::string(file.content)};
-                      }});
+    routes.push_back(
+        {path, [file] { return HttpAnswer{.type = std::string(file.type), .body = std::string(file.content)}; }});
   }
   return routes;
 }

@@ -59,8 +59,8 @@ absl::Status OverLimit(CallLimit limit, const CallLimits::Options& options, cons
       return absl::ResourceExhaustedError(
           absl::StrFormat("%s has %d calls open, which is the limit; end some first", who, options.open_calls));
     case CallLimit::kCallRate:
-      return absl::ResourceExhaustedError(absl::StrFormat("%s makes more than %g calls a second; try again later", who,
-                                                          options.calls.per_second));
+      return absl::ResourceExhaustedError(
+          absl::StrFormat("%s makes more than %g calls a second; try again later", who, options.calls.per_second));
     case CallLimit::kBytesInFlight:
       return absl::ResourceExhaustedError(
           absl::StrFormat("%s has more than %d bytes in flight, which is the limit; wait for answers first", who,

@@ -1,6 +1,5 @@
 #include "coordinator/service/gatekeeper.h"
 
-
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -21,9 +20,8 @@ absl::Status Caller::MaySpeakFor(std::string_view worker) const {
   if (!identity_.has_value() || identity_->name == worker) return absl::OkStatus();
   return gate_->Refuse(
       Refusal::kWorkerId, *this,
-      absl::PermissionDeniedError(
-          absl::StrFormat("a message for worker \"%s\" with the certificate of %s: a worker speaks for itself alone",
-                          worker, Uri())));
+      absl::PermissionDeniedError(absl::StrFormat(
+          "a message for worker \"%s\" with the certificate of %s: a worker speaks for itself alone", worker, Uri())));
 }
 
 Caller::~Caller() {
@@ -58,15 +56,15 @@ absl::Status Gatekeeper::Authorize(const Caller& caller) {
   if (!options_.tls) return absl::OkStatus();
   if (caller.identity_->run != options_.run_id) {
     return Refuse(Refusal::kOtherRun, caller,
-                  absl::PermissionDeniedError(absl::StrFormat("the certificate is of %s; this is run \"%s\"",
-                                                              caller.Uri(), options_.run_id)));
+                  absl::PermissionDeniedError(
+                      absl::StrFormat("the certificate is of %s; this is run \"%s\"", caller.Uri(), options_.run_id)));
   }
   const Access access = AccessOf(caller.method_);
   if (!Allows(access, caller.identity_->role)) {
-    return Refuse(Refusal::kRole, caller,
-                  absl::PermissionDeniedError(absl::StrFormat("%s is for %s; the certificate is of %s",
-                                                              NameOf(caller.method_), WhoIsAllowed(access),
-                                                              caller.Uri())));
+    return Refuse(
+        Refusal::kRole, caller,
+        absl::PermissionDeniedError(absl::StrFormat("%s is for %s; the certificate is of %s", NameOf(caller.method_),
+                                                    WhoIsAllowed(access), caller.Uri())));
   }
   return absl::OkStatus();
 }

@@ -27,10 +27,10 @@ enum class Method : size_t {
   kProbe,
 };
 
-inline constexpr const char* kMethodNames[] = {"DescribeRun", "Join",          "Session",     "Upload",
-                                               "Subscribe",   "FetchSnapshot", "Seed",        "GetStatus",
-                                               "ListRounds",  "DescribeRound", "ListWorkers", "SaveCheckpoint",
-                                               "DrainWorker", "EvictWorker",   "AdmitWorker", "RecoverConsensus",
-                                               "DescribeWorker", "ListCheckpoints", "Probe"};
+inline constexpr const char* kMethodNames[] = {
+    "DescribeRun",      "Join",           "Session",         "Upload",      "Subscribe",
+    "FetchSnapshot",    "Seed",           "GetStatus",       "ListRounds",  "DescribeRound",
+    "ListWorkers",      "SaveCheckpoint", "DrainWorker",     "EvictWorker", "AdmitWorker",
+    "RecoverConsensus", "DescribeWorker", "ListCheckpoints", "Probe"};
 
 }  // namespace diloco

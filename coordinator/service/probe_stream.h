@@ -23,9 +23,9 @@ class ProbeStream final : public Stream<grpc::ServerBidiReactor<v1::ProbeRequest
   // Counts a request. Errors: its form, another run, more bytes than a probe may move.
   absl::Status Take();
 
-  bool admitted_ = false;             // It is the one that is open.
-  Watchdog::Token last_moment_ = 0;   // When it ends, whatever the caller does.
-  uint64_t bytes_ = 0;                // Both ways.
+  bool admitted_ = false;            // It is the one that is open.
+  Watchdog::Token last_moment_ = 0;  // When it ends, whatever the caller does.
+  uint64_t bytes_ = 0;               // Both ways.
   v1::ProbeRequest request_;
   v1::ProbeResponse response_;
 };

@@ -49,13 +49,11 @@ class Service::Impl {
 
   absl::Status Listen(std::string_view what) {
     OnHandshakeFailure([this](std::string_view text) { gate_.HandshakeFailed(text); });
-    DILOCO_ASSIGN_OR_RETURN(server_,
-                            StartRpcServer(what,
-                                           {.address = options_.address,
-                                            .tls = options_.tls,
-                                            .reflection = options_.reflection},
-                                           {{v1::WorkerService::service_full_name(), &worker_service_},
-                                            {v1::AdminService::service_full_name(), &admin_service_}}));
+    DILOCO_ASSIGN_OR_RETURN(
+        server_,
+        StartRpcServer(what, {.address = options_.address, .tls = options_.tls, .reflection = options_.reflection},
+                       {{v1::WorkerService::service_full_name(), &worker_service_},
+                        {v1::AdminService::service_full_name(), &admin_service_}}));
     return absl::OkStatus();
   }
 

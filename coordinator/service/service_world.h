@@ -29,7 +29,7 @@ struct ServiceWorld {
   Watchdog* watchdog = nullptr;
   StreamSet* streams = nullptr;
   Gatekeeper* gate = nullptr;
-  std::atomic<bool>* seed_open = nullptr;  // One seed is assembled at a time: it is as large as the model.
+  std::atomic<bool>* seed_open = nullptr;   // One seed is assembled at a time: it is as large as the model.
   std::atomic<bool>* probe_open = nullptr;  // Likewise: probes would measure each other.
 };
 

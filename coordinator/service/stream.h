@@ -148,8 +148,8 @@ class Stream : public Reactor, public DrainableStream, public std::enable_shared
   std::shared_ptr<Stream> self_;
 };
 
-// Starts a stream, if the caller is admitted, and hands it to gRPC. Open() may already use and even end it: gRPC acts on
-// that when it has it.
+// Starts a stream, if the caller is admitted, and hands it to gRPC. Open() may already use and even end it: gRPC acts
+// on that when it has it.
 template <typename S, typename... Arguments>
 S* Launch(const std::shared_ptr<S>& stream, Arguments&&... open_arguments) {
   stream->Hold();

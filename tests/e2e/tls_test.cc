@@ -26,13 +26,13 @@ namespace {
 using nlohmann::json;
 using testing::CoordinatorProcess;
 using testing::Finished;
+using ::testing::HasSubstr;
 using testing::kPatience;
 using testing::Process;
 using testing::ReadFile;
 using testing::RunProcess;
 using testing::TcpProxy;
 using testing::TempFolder;
-using ::testing::HasSubstr;
 
 // A round needs both workers, so a contribution that got lost would hold the run.
 constexpr char kRun[] =
@@ -69,10 +69,10 @@ class TlsE2eTest : public ::testing::Test {
   }
 
   Process StartWorker(const std::string& id, const std::string& address, const std::vector<std::string>& more) {
-    Process::Options options = {.arguments = {DILOCO_SYNTHETIC_WORKER, "--coordinator", address, "--id", id,
-                                              "--elements", "2000", "--tensors", "4", "--step-ms", "10", "--trace",
-                                              folder_.File(id + ".trace")},
-                                .output_path = folder_.File(id + ".log")};
+    Process::Options options = {
+        .arguments = {DILOCO_SYNTHETIC_WORKER, "--coordinator", address, "--id", id, "--elements", "2000", "--tensors",
+                      "4", "--step-ms", "10", "--trace", folder_.File(id + ".trace")},
+        .output_path = folder_.File(id + ".log")};
     options.arguments.insert(options.arguments.end(), more.begin(), more.end());
     absl::StatusOr<Process> worker = Process::Start(options);
     EXPECT_TRUE(worker.ok()) << worker.status();
@@ -85,8 +85,8 @@ class TlsE2eTest : public ::testing::Test {
 
   // dilococtl status.
   Finished Ctl(const std::vector<std::string>& flags) const {
-    std::vector<std::string> command = {testing::Program("dilococtl"), "--coordinator", coordinator_->address(),
-                                        "status", "-o", "json"};
+    std::vector<std::string> command = {
+        testing::Program("dilococtl"), "--coordinator", coordinator_->address(), "status", "-o", "json"};
     command.insert(command.end(), flags.begin(), flags.end());
     const absl::StatusOr<Finished> finished = RunProcess(command, kPatience);
     EXPECT_TRUE(finished.ok()) << finished.status();
@@ -165,8 +165,7 @@ TEST_F(TlsE2eTest, ExpiredAndReplacedCertificatesLoseNoRound) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(east.Wait(expiry + absl::Seconds(1) - absl::Now()).status()));
   ASSERT_NO_FATAL_FAILURE(AwaitRoundsInLog(2));
   proxy.Reset();
-  ASSERT_NO_FATAL_FAILURE(
-      Await([this] { return absl::StrContains(Log("east"), "event=coordinator_unreachable"); }));
+  ASSERT_NO_FATAL_FAILURE(Await([this] { return absl::StrContains(Log("east"), "event=coordinator_unreachable"); }));
   EXPECT_THAT(Log("east"), HasSubstr("expired on 20"));
   EXPECT_TRUE(east.running() && west.running());
 
@@ -227,8 +226,15 @@ TEST_F(TlsE2eTest, APlaintextCoordinatorIsSaidToBeOne) {
 
 TEST_F(TlsE2eTest, ACoordinatorStartsWithItsOwnCertificateOnly) {
   testing::WriteFile(folder_.File("run.yaml"), kRun);
-  std::vector<std::string> command = {testing::Program("diloco-coordinator"), "--config", folder_.File("run.yaml"),
-                                      "--data-dir", folder_.File("data"), "--listen", "127.0.0.1:0", "--http", "none"};
+  std::vector<std::string> command = {testing::Program("diloco-coordinator"),
+                                      "--config",
+                                      folder_.File("run.yaml"),
+                                      "--data-dir",
+                                      folder_.File("data"),
+                                      "--listen",
+                                      "127.0.0.1:0",
+                                      "--http",
+                                      "none"};
   for (const std::string& flag : FlagsOf(authority_->FilesOf(east_))) command.push_back(flag);
   const absl::StatusOr<Finished> finished = RunProcess(command, kPatience);
   ASSERT_TRUE(finished.ok()) << finished.status();

@@ -131,8 +131,8 @@ MemoryUse Cluster::WorkerMemory() const {
 void Cluster::CheckMemory() {
   const auto check = [this](const Process& process, const std::vector<HeldThing>& bound) {
     if (process.most_held() <= TotalBytes(bound)) return;
-    auditor_.Fail(absl::StrFormat("%s has held %d bytes and may hold %d:\n%s", process.name(),
-                                  process.most_held(), TotalBytes(bound), DescribeBound(bound)));
+    auditor_.Fail(absl::StrFormat("%s has held %d bytes and may hold %d:\n%s", process.name(), process.most_held(),
+                                  TotalBytes(bound), DescribeBound(bound)));
   };
   check(coordinator_, coordinator_bound_);
   for (const auto& worker : workers_) check(*worker, worker_bound_);

@@ -81,9 +81,9 @@ std::string DrawYaml(Random& random, int workers) {
   absl::StrAppendFormat(&yaml,
                         "rounds: {quorum: %d, %s, late: %s, heartbeat_interval: %s, lease: %s, "
                         "snapshot_every: %d}\n",
-                        random.Chance(0.4) ? workers : random.Between(1, workers),
-                        DrawWaits(random), random.Pick<std::string>({"merge", "drop"}),
-                        Milliseconds(heartbeat), Milliseconds(heartbeat * random.Between(3, 8)), random.Between(1, 6));
+                        random.Chance(0.4) ? workers : random.Between(1, workers), DrawWaits(random),
+                        random.Pick<std::string>({"merge", "drop"}), Milliseconds(heartbeat),
+                        Milliseconds(heartbeat * random.Between(3, 8)), random.Between(1, 6));
   absl::StrAppend(&yaml, "eval: {every: ", random.Between(0, 3), "}\n");
   return yaml;
 }

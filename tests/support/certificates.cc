@@ -47,9 +47,8 @@ TlsFiles WriteCertificate(const std::string& authority_folder, const std::string
   const TlsFiles files = {
       .certificate = folder + "/tls.crt", .key = folder + "/tls.key", .authority = folder + "/ca.crt"};
   WritePem(files.certificate, [&](BIO* file) { return PEM_write_bio_X509(file, certificate.get()); });
-  WritePem(files.key, [&](BIO* file) {
-    return PEM_write_bio_PrivateKey(file, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
-  });
+  WritePem(files.key,
+           [&](BIO* file) { return PEM_write_bio_PrivateKey(file, key.get(), nullptr, nullptr, 0, nullptr, nullptr); });
   WritePem(files.authority, [&](BIO* file) { return PEM_write_bio_X509(file, authority->leaf.get()); });
   return files;
 }

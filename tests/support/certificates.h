@@ -12,10 +12,10 @@ namespace diloco::testing {
 
 struct CertificateSpec {
   std::vector<std::string> uris;
-  std::string host = "127.0.0.1";                   // An address among the alternative names.
-  absl::Duration valid_from = -absl::Minutes(1);    // From now.
-  absl::Duration valid_until = absl::Hours(1);      // From now.
-  std::string usage = "serverAuth,clientAuth";      // Extended key usage.
+  std::string host = "127.0.0.1";                 // An address among the alternative names.
+  absl::Duration valid_from = -absl::Minutes(1);  // From now.
+  absl::Duration valid_until = absl::Hours(1);    // From now.
+  std::string usage = "serverAuth,clientAuth";    // Extended key usage.
 };
 
 // Writes tls.crt, tls.key and ca.crt into `folder`, signed by the authority in `authority_folder`.

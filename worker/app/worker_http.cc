@@ -34,12 +34,11 @@ absl::StatusOr<std::unique_ptr<WorkerHttp>> WorkerHttp::Start(const HostPort& ad
   const auto ready = [board] {
     return board->Get().wall_seconds > 0 ? absl::OkStatus() : absl::UnavailableError("not training yet");
   };
-  DILOCO_ASSIGN_OR_RETURN(http->server_, HttpServer::Start("--http", {.address = address,
-                                                                      .registry = &http->registry_,
-                                                                      .ready = ready,
-                                                                      .before_scrape = [http = http.get()] {
-                                                                        http->Refresh();
-                                                                      }}));
+  DILOCO_ASSIGN_OR_RETURN(http->server_,
+                          HttpServer::Start("--http", {.address = address,
+                                                       .registry = &http->registry_,
+                                                       .ready = ready,
+                                                       .before_scrape = [http = http.get()] { http->Refresh(); }}));
   return http;
 }
 

@@ -84,7 +84,8 @@ void CheckpointWriter::Run() {
     }
     {
       const int64_t step = checkpoint->training.replica.step;
-      const TraceSlice slice(tracer_, track_, "checkpoint", {{"round", step / owner_.config->inner_steps}, {"step", step}});
+      const TraceSlice slice(tracer_, track_, "checkpoint",
+                             {{"round", step / owner_.config->inner_steps}, {"step", step}});
       WriteCheckpoint(owner_, *checkpoint, *clock_, folder_, board_).IgnoreError();  // Logged; the next may succeed.
     }
     checkpoint.reset();  // Before another one is made.

@@ -76,9 +76,9 @@ absl::Status SendSeed(v1::WorkerService::Stub* stub, const v1::SeedRequest& iden
 
 absl::Status SendConsensus(v1::WorkerService::Stub* stub, grpc::ClientContext* context, const v1::SeedRequest& identity,
                            const FullConsensus& consensus) {
-  DILOCO_ASSIGN_OR_RETURN(const v1::SeedResponse response,
-                          SendPieces(stub, context, DescribeConsensus(identity, consensus),
-                                     SerializeConsensus(consensus)));
+  DILOCO_ASSIGN_OR_RETURN(
+      const v1::SeedResponse response,
+      SendPieces(stub, context, DescribeConsensus(identity, consensus), SerializeConsensus(consensus)));
   for (size_t f = 0; f < consensus.fragments.size(); ++f) {
     if (static_cast<int>(f) >= response.consensus_digests_size() ||
         Digest::FromBytes(response.consensus_digests(static_cast<int>(f)).value()) !=

@@ -54,7 +54,8 @@ struct WorkerOptions {
   int64_t checkpoint_every = 10;
   FileSystem* files = PosixFileSystem();
 
-  // Kept true from the first call to the last, for whoever asks when it wants to; outlives the call. Null: a private one.
+  // Kept true from the first call to the last, for whoever asks when it wants to; outlives the call. Null: a private
+  // one.
   StatusBoard* board = nullptr;
   // From the training thread, after a step or a stop, at most every progress_interval, and at the end.
   std::function<void(const WorkerStatus&)> on_progress;

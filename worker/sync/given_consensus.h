@@ -8,7 +8,8 @@
 
 namespace diloco {
 
-// `identity`, which names run, worker, incarnation and layout, with all that is said of the consensus besides its bytes.
+// `identity`, which names run, worker, incarnation and layout, with all that is said of the consensus besides its
+// bytes.
 v1::SeedRequest DescribeConsensus(v1::SeedRequest identity, const FullConsensus& consensus);
 // The parameters and outer state arrays of each fragment, as snapshots have them.
 std::string SerializeConsensus(const FullConsensus& consensus);

@@ -20,8 +20,8 @@ RunConfig Parsed(const std::string& more) {
 }
 
 TEST(ConfigJsonTest, HasWhatTheFileSaysAndEveryDefault) {
-  const nlohmann::json json = nlohmann::json::parse(ConfigJson(
-      Parsed("inner_steps: 50\nrounds: {quorum: 2, grace_window: 1m30s}\nwire: {error_feedback: both}\n")));
+  const nlohmann::json json = nlohmann::json::parse(
+      ConfigJson(Parsed("inner_steps: 50\nrounds: {quorum: 2, grace_window: 1m30s}\nwire: {error_feedback: both}\n")));
   EXPECT_EQ(json["run"]["id"], "r1");
   EXPECT_EQ(json["run"]["workers"], 3);
   EXPECT_EQ(json["run"]["seed"], 1);
@@ -40,8 +40,8 @@ TEST(ConfigJsonTest, HasWhatTheFileSaysAndEveryDefault) {
 }
 
 TEST(ConfigJsonTest, ListsAreLists) {
-  const nlohmann::json json = nlohmann::json::parse(ConfigJson(
-      Parsed("fragments: {layers: [[0, 2], [1]], offsets: [0, 15]}\nrounds: {grace_window: adaptive}\n")));
+  const nlohmann::json json = nlohmann::json::parse(
+      ConfigJson(Parsed("fragments: {layers: [[0, 2], [1]], offsets: [0, 15]}\nrounds: {grace_window: adaptive}\n")));
   EXPECT_EQ(json["fragments"]["layers"], nlohmann::json::parse("[[0, 2], [1]]"));
   EXPECT_EQ(json["fragments"]["offsets"], nlohmann::json::parse("[0, 15]"));
   EXPECT_EQ(json["rounds"]["grace_window"], "adaptive");

@@ -47,9 +47,8 @@ class TlsTest : public ::testing::Test {
   }
 
   void Serve(const TlsFiles& files) {
-    absl::StatusOr<RpcServer> server =
-        StartRpcServer("--listen", {.address = {"127.0.0.1", 0}, .tls = files},
-                       {{v1::AdminService::service_full_name(), &service_}});
+    absl::StatusOr<RpcServer> server = StartRpcServer("--listen", {.address = {"127.0.0.1", 0}, .tls = files},
+                                                      {{v1::AdminService::service_full_name(), &service_}});
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -87,11 +86,10 @@ TEST_F(TlsTest, TheServerLetsNobodyInWhomItsAuthorityDoesNotVouchFor) {
   grpc::SslCredentialsOptions without_certificate;
   without_certificate.pem_root_certs = ::diloco::testing::ReadFile(folder_.File("certs/ca.crt"));
   EXPECT_THAT(Connect(grpc::SslCredentials(without_certificate)), HasSubstr("UNAVAILABLE"));
-  EXPECT_THAT(Connect(WriteCertificate(folder_.File("certs"), folder_.File("expired"),
-                                       {.uris = {east_.Uri()},
-                                        .valid_from = -absl::Hours(2),
-                                        .valid_until = -absl::Hours(1)})),
-              HasSubstr("UNAVAILABLE"));
+  EXPECT_THAT(
+      Connect(WriteCertificate(folder_.File("certs"), folder_.File("expired"),
+                               {.uris = {east_.Uri()}, .valid_from = -absl::Hours(2), .valid_until = -absl::Hours(1)})),
+      HasSubstr("UNAVAILABLE"));
   const auto other = DevelopmentAuthority::Create(folder_.File("other"), "r1");
   ASSERT_TRUE(other.ok() && other->Issue(east_, {}, absl::Hours(1)).ok());
   TlsFiles foreign = other->FilesOf(east_);
@@ -105,8 +103,8 @@ TEST_F(TlsTest, ACertificateThatDoesNotSayWhoseItIsGivesNoIdentity) {
   const std::string none = Connect(WriteCertificate(folder_.File("certs"), folder_.File("none"), {.uris = {}}));
   EXPECT_THAT(none, HasSubstr("UNAUTHENTICATED"));
   EXPECT_THAT(none, HasSubstr("0 URIs"));
-  const std::string two = Connect(WriteCertificate(folder_.File("certs"), folder_.File("two"),
-                                                   {.uris = {east_.Uri(), "spiffe://r1/admin/east"}}));
+  const std::string two = Connect(
+      WriteCertificate(folder_.File("certs"), folder_.File("two"), {.uris = {east_.Uri(), "spiffe://r1/admin/east"}}));
   EXPECT_THAT(two, HasSubstr("2 URIs"));
   const std::string other =
       Connect(WriteCertificate(folder_.File("certs"), folder_.File("odd"), {.uris = {"spiffe://r1/root/east"}}));
@@ -118,10 +116,10 @@ TEST_F(TlsTest, TheClientConnectsToNobodyButTheCoordinatorOfItsRunAtThatHost) {
     const char* name;
     CertificateSpec spec;
   };
-  for (const Case& wrong : {Case{"worker", {.uris = {"spiffe://r1/worker/west"}}},
-                            Case{"other-run", {.uris = {"spiffe://r2/coordinator"}}},
-                            Case{"two", {.uris = {coordinator_.Uri(), "spiffe://r2/coordinator"}}},
-                            Case{"other-host", {.uris = {coordinator_.Uri()}, .host = "127.0.0.2"}}}) {
+  for (const Case& wrong :
+       {Case{"worker", {.uris = {"spiffe://r1/worker/west"}}}, Case{"other-run", {.uris = {"spiffe://r2/coordinator"}}},
+        Case{"two", {.uris = {coordinator_.Uri(), "spiffe://r2/coordinator"}}},
+        Case{"other-host", {.uris = {coordinator_.Uri()}, .host = "127.0.0.2"}}}) {
     Serve(WriteCertificate(folder_.File("certs"), folder_.File(wrong.name), wrong.spec));
     EXPECT_THAT(Connect(authority_->FilesOf(east_)), HasSubstr("UNAVAILABLE")) << wrong.name;
   }

@@ -29,15 +29,32 @@ TEST(IdentityTest, EachRoleHasItsForm) {
 
 TEST(IdentityTest, NothingElseIsOne) {
   using namespace std::string_view_literals;
-  for (const std::string_view uri :
-       {""sv, "english/worker/east"sv, "https://english/worker/east"sv, "spiffe:/english/worker/east"sv,
-        "SPIFFE://english/worker/east"sv, "spiffe://english"sv, "spiffe://english/"sv, "spiffe://english/worker"sv,
-        "spiffe://english/worker/"sv, "spiffe://english/worker/east/"sv, "spiffe://english/worker/east/west"sv,
-        "spiffe://english//east"sv, "spiffe:///worker/east"sv, "spiffe://english/Worker/east"sv,
-        "spiffe://english/root/east"sv, "spiffe://english/coordinator/"sv, "spiffe://english/coordinator/east"sv,
-        "spiffe://english/worker/ea st"sv, "spiffe://english/worker/east\0"sv, "spiffe://english/worker/east\0x"sv,
-        "spiffe://english/worker/east?x"sv, "spiffe://user@english/worker/east"sv, " spiffe://english/worker/east"sv,
-        "spiffe://english/worker/%65ast"sv, "spiffe://english/worker/.."sv, "spiffe://english\n/worker/east"sv}) {
+  for (const std::string_view uri : {""sv,
+                                     "english/worker/east"sv,
+                                     "https://english/worker/east"sv,
+                                     "spiffe:/english/worker/east"sv,
+                                     "SPIFFE://english/worker/east"sv,
+                                     "spiffe://english"sv,
+                                     "spiffe://english/"sv,
+                                     "spiffe://english/worker"sv,
+                                     "spiffe://english/worker/"sv,
+                                     "spiffe://english/worker/east/"sv,
+                                     "spiffe://english/worker/east/west"sv,
+                                     "spiffe://english//east"sv,
+                                     "spiffe:///worker/east"sv,
+                                     "spiffe://english/Worker/east"sv,
+                                     "spiffe://english/root/east"sv,
+                                     "spiffe://english/coordinator/"sv,
+                                     "spiffe://english/coordinator/east"sv,
+                                     "spiffe://english/worker/ea st"sv,
+                                     "spiffe://english/worker/east\0"sv,
+                                     "spiffe://english/worker/east\0x"sv,
+                                     "spiffe://english/worker/east?x"sv,
+                                     "spiffe://user@english/worker/east"sv,
+                                     " spiffe://english/worker/east"sv,
+                                     "spiffe://english/worker/%65ast"sv,
+                                     "spiffe://english/worker/.."sv,
+                                     "spiffe://english\n/worker/east"sv}) {
     const absl::StatusOr<Identity> parsed = ParseIdentity(uri);
     EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument) << uri;
     EXPECT_EQ(parsed.status().message().find('\n'), std::string::npos) << uri;

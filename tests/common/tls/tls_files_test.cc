@@ -118,8 +118,7 @@ TEST_F(TlsFilesTest, AnEncryptedKeyIsSaidAndNotAskedFor) {
 }
 
 TEST_F(TlsFilesTest, ExpiredOrNotYetValid) {
-  const TlsFiles expired =
-      Made({.uris = {east_.Uri()}, .valid_from = -absl::Hours(2), .valid_until = -absl::Hours(1)});
+  const TlsFiles expired = Made({.uris = {east_.Uri()}, .valid_from = -absl::Hours(2), .valid_until = -absl::Hours(1)});
   EXPECT_THAT(FaultOf(expired, expired.certificate), HasSubstr("expired on 20"));
   const TlsFiles early = Made({.uris = {east_.Uri()}, .valid_from = absl::Hours(1), .valid_until = absl::Hours(2)});
   EXPECT_THAT(FaultOf(early, early.certificate), HasSubstr("is not valid before 20"));

@@ -197,11 +197,11 @@ TEST_F(RunObserverTest, SettingsOfTheRunAreShown) {
   EXPECT_EQ(metrics_.run_overlap_rounds.Value(), 2);
   EXPECT_EQ(metrics_.run_snapshot_every_rounds.Value(), 5);
   EXPECT_EQ(metrics_.workers_expected.Value(), 3);
-  EXPECT_THAT(Scrape(),
-              AllOf(HasSubstr("diloco_run_info{method=\"eager\",outer_optimizer=\"nesterov\"} 1\n"),
-                    HasSubstr("diloco_codec_compression_ratio{codec=\"fp32\",direction=\"up\"} 1\n"),
-                    testing::ContainsRegex(
-                        "diloco_codec_compression_ratio\\{codec=\"int8\",direction=\"down\"\\} 3\\.[89]")));
+  EXPECT_THAT(
+      Scrape(),
+      AllOf(HasSubstr("diloco_run_info{method=\"eager\",outer_optimizer=\"nesterov\"} 1\n"),
+            HasSubstr("diloco_codec_compression_ratio{codec=\"fp32\",direction=\"up\"} 1\n"),
+            testing::ContainsRegex("diloco_codec_compression_ratio\\{codec=\"int8\",direction=\"down\"\\} 3\\.[89]")));
 }
 
 TEST_F(RunObserverTest, PublishedBytesAreWhatAllSubscribersAreSent) {

@@ -60,7 +60,8 @@ std::vector<std::string> ExamplesIn(const std::string& help) {
   if (begin == std::string::npos) return {};
   const std::string lines = help.substr(begin + head.size(), help.find("\n\n", begin) - begin - head.size());
   std::vector<std::string> examples;
-  for (const absl::string_view line : absl::StrSplit(lines, '\n')) examples.emplace_back(absl::StripAsciiWhitespace(line));
+  for (const absl::string_view line : absl::StrSplit(lines, '\n'))
+    examples.emplace_back(absl::StripAsciiWhitespace(line));
   return examples;
 }
 
@@ -124,8 +125,7 @@ TEST(CommandTreeTest, TheReadmeNamesEachCommand) {
   std::stringstream readme;
   readme << file.rdbuf();
   for (const std::string& path : Paths(/*with_nouns=*/false)) {
-    EXPECT_THAT(readme.str(), HasSubstr(absl::StrCat("| `dilococtl ", path)))
-        << "the table of commands lacks it";
+    EXPECT_THAT(readme.str(), HasSubstr(absl::StrCat("| `dilococtl ", path))) << "the table of commands lacks it";
   }
 }
 

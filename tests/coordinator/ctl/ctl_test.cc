@@ -57,14 +57,13 @@ TEST_F(CtlTest, EachCommandPrintsJson) {
   admin_.status.set_run_id("demo");
   admin_.workers.add_workers()->mutable_progress()->set_loss(NAN);
   admin_.saved.set_path("/c");
-  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
-           {"status"},
-           {"round", "list"},
-           {"round", "describe", "0"},
-           {"worker", "list"},
-           {"worker", "describe", "east"},
-           {"checkpoint", "list"},
-           {"checkpoint", "save"}}) {
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{{"status"},
+                                                                                       {"round", "list"},
+                                                                                       {"round", "describe", "0"},
+                                                                                       {"worker", "list"},
+                                                                                       {"worker", "describe", "east"},
+                                                                                       {"checkpoint", "list"},
+                                                                                       {"checkpoint", "save"}}) {
     std::vector<std::string> arguments = {"-o", "json"};
     arguments.insert(arguments.end(), command.begin(), command.end());
     EXPECT_EQ(Run(arguments), 0);

@@ -19,9 +19,9 @@ struct Offline {
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
     out.clear();
     err.clear();
-    return RunCtl(static_cast<int>(argv.size()), argv.data(),
-                  {.out = [this](std::string_view text) { out += text; },
-                   .err = [this](std::string_view text) { err += text; }});
+    return RunCtl(
+        static_cast<int>(argv.size()), argv.data(),
+        {.out = [this](std::string_view text) { out += text; }, .err = [this](std::string_view text) { err += text; }});
   }
 };
 

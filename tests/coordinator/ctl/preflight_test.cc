@@ -39,14 +39,17 @@ TEST_F(PreflightTest, SaysStepByStepWhatItFinds) {
   EXPECT_THAT(ctl_.out, HasSubstr("ok       identity    plaintext: nobody is asked who it is\n"
                                   "ok       up          "));
   EXPECT_THAT(ctl_.out, HasSubstr("bit/s\nok       down        "));
-  EXPECT_THAT(ctl_.out, HasSubstr("skipped  bandwidth   the model's size is not known before its first worker joins\n"));
+  EXPECT_THAT(ctl_.out,
+              HasSubstr("skipped  bandwidth   the model's size is not known before its first worker joins\n"));
   WireWorker worker = Worker();
   worker.JoinAndSeed(Ramp());
   EXPECT_EQ(Run({}, address()), 0) << ctl_.out << ctl_.err;
-  EXPECT_THAT(ctl_.out, HasSubstr("skipped  bandwidth   no worker has reported how long a step takes: give --step-seconds"));
+  EXPECT_THAT(ctl_.out,
+              HasSubstr("skipped  bandwidth   no worker has reported how long a step takes: give --step-seconds"));
   EXPECT_EQ(Run({"--step-seconds", "0.1"}, address()), 0) << ctl_.out << ctl_.err;
   // 600,000 parameters as fp32, both ways, in 5 steps of 0.1 s.
-  EXPECT_THAT(ctl_.out, HasSubstr("ok       bandwidth   the run needs 38.4 Mbit/s up and 38.4 Mbit/s down at 0.1 s a step"));
+  EXPECT_THAT(ctl_.out,
+              HasSubstr("ok       bandwidth   the run needs 38.4 Mbit/s up and 38.4 Mbit/s down at 0.1 s a step"));
 }
 
 TEST_F(PreflightTest, ALinkThatIsTooSlowFails) {

@@ -83,9 +83,7 @@ class AccessTest : public ServiceTest {
     return ChannelOf(Files({.run = "r1", .role = role, .name = name}));
   }
 
-  double Failures(Refusal why) const {
-    return metrics_.authentication_failures[static_cast<size_t>(why)]->Value();
-  }
+  double Failures(Refusal why) const { return metrics_.authentication_failures[static_cast<size_t>(why)]->Value(); }
 
   std::optional<DevelopmentAuthority> authority_;
 };
@@ -114,10 +112,10 @@ TEST_F(AccessTest, EveryRpcTakesTheRolesOfTheTableAndNoOther) {
                                    std::pair(Role::kAdmin, "ada"), std::pair(Role::kCoordinator, "")}) {
     // A coordinator's own certificate is for servers; one for both ends shows that its role opens nothing.
     const Identity identity = {.run = "r1", .role = role, .name = name};
-    const auto channel = role == Role::kCoordinator
-                             ? ChannelOf(WriteCertificate(folder_.File("certs"), folder_.File("both"),
-                                                          {.uris = {identity.Uri()}}))
-                             : ChannelOf(role, name);
+    const auto channel =
+        role == Role::kCoordinator
+            ? ChannelOf(WriteCertificate(folder_.File("certs"), folder_.File("both"), {.uris = {identity.Uri()}}))
+            : ChannelOf(role, name);
     for (const google::protobuf::MethodDescriptor* rpc : AllRpcs()) {
       const double before = Failures(Refusal::kRole);
       RawCall call(channel, PathOf(*rpc), "");
@@ -127,8 +125,8 @@ TEST_F(AccessTest, EveryRpcTakesTheRolesOfTheTableAndNoOther) {
         continue;
       }
       if (IsAllowed(*rpc, role)) {
-        const bool endless = rpc->service()->full_name() == v1::AdminService::service_full_name() &&
-                             rpc->server_streaming();
+        const bool endless =
+            rpc->service()->full_name() == v1::AdminService::service_full_name() && rpc->server_streaming();
         if (endless) call.Cancel();
         EXPECT_NE(call.Result().first.error_code(), grpc::StatusCode::PERMISSION_DENIED)
             << rpc->name() << " by " << RoleName(role);
@@ -185,8 +183,8 @@ TEST_F(AccessTest, AWorkerTrainsAsItself) {
 
 TEST_F(AccessTest, AnotherRunsCertificateOpensNothing) {
   // Of the same authority, as where one serves several runs.
-  const auto channel = ChannelOf(
-      WriteCertificate(folder_.File("certs"), folder_.File("r2"), {.uris = {"spiffe://r2/admin/ada"}}));
+  const auto channel =
+      ChannelOf(WriteCertificate(folder_.File("certs"), folder_.File("r2"), {.uris = {"spiffe://r2/admin/ada"}}));
   const grpc::Status status = RawCall(channel, "/diloco.v1.AdminService/GetStatus", "").Result().first;
   EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_THAT(status.error_message(), HasSubstr("spiffe://r2/admin/ada"));

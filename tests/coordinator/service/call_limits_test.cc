@@ -9,8 +9,7 @@ namespace diloco {
 namespace {
 
 constexpr MonotonicTime kStart = {int64_t{1} << 40};
-const CallLimits::Options kSmall = {
-    .open_calls = 2, .calls = {.burst = 3, .per_second = 2}, .bytes_in_flight = 100};
+const CallLimits::Options kSmall = {.open_calls = 2, .calls = {.burst = 3, .per_second = 2}, .bytes_in_flight = 100};
 
 TEST(CallLimitsTest, OpenCallsAreBoundedForEachCallerAlone) {
   CallLimits limits({.open_calls = 2, .calls = {.burst = 100, .per_second = 1}, .bytes_in_flight = 1});

@@ -57,16 +57,15 @@ class ServiceTest : public ::testing::Test {
     ASSERT_TRUE(driver.ok()) << driver.status();
     driver_ = *std::move(driver);
     thread_ = std::thread([this] { driver_->Run(); });
-    absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(
-        "--listen",
-        {.run_id = "r1",
-         .address = {"127.0.0.1", 0},
-         .tls = tls_,
-         .reflection = reflection,
-         .limits = limits_,
-         .progress_deadline = progress_deadline,
-         .probe_time = probe_time_},
-        driver_.get(), &metrics_, PosixFileSystem());
+    absl::StatusOr<std::unique_ptr<Service>> service = Service::Start("--listen",
+                                                                      {.run_id = "r1",
+                                                                       .address = {"127.0.0.1", 0},
+                                                                       .tls = tls_,
+                                                                       .reflection = reflection,
+                                                                       .limits = limits_,
+                                                                       .progress_deadline = progress_deadline,
+                                                                       .probe_time = probe_time_},
+                                                                      driver_.get(), &metrics_, PosixFileSystem());
     ASSERT_TRUE(service.ok()) << service.status();
     service_ = *std::move(service);
   }
@@ -100,11 +99,12 @@ class ServiceTest : public ::testing::Test {
   ::diloco::testing::TempFolder folder_;
   DriverObserver observer_;
   prometheus::Registry registry_;
-  CoordinatorMetrics metrics_{registry_, {.methods = kMethodNames,
-                                           .phases = kNoNames,
-                                           .verdicts = kNoNames,
-                                           .refusals = kRefusalNames,
-                                           .limits = kCallLimitNames}};
+  CoordinatorMetrics metrics_{registry_,
+                              {.methods = kMethodNames,
+                               .phases = kNoNames,
+                               .verdicts = kNoNames,
+                               .refusals = kRefusalNames,
+                               .limits = kCallLimitNames}};
   std::unique_ptr<Store> store_;
   ThreadPool disk_{1};
   ThreadPool pool_{2};

@@ -52,13 +52,11 @@ TEST(SessionStreamTest, ADirectiveThatWaitsBehindAWriteIsSentBeforeTheStop) {
   HandWorker west(&coordinator, "west", 1);
   ASSERT_TRUE(east.Join().ok());
   prometheus::Registry registry;
-  CoordinatorMetrics metrics(
-      registry,
-      {.methods = kMethodNames,
-       .phases = kNoNames,
-       .verdicts = kNoNames,
-       .refusals = kRefusalNames,
-       .limits = kCallLimitNames});
+  CoordinatorMetrics metrics(registry, {.methods = kMethodNames,
+                                        .phases = kNoNames,
+                                        .verdicts = kNoNames,
+                                        .refusals = kRefusalNames,
+                                        .limits = kCallLimitNames});
   Watchdog watchdog;
   StreamSet streams;
   Gatekeeper gate({.run_id = "test"}, &metrics);

@@ -40,10 +40,7 @@ class WireWorker {
   WireWorker(const std::string& address, std::string run, std::string id, int64_t elements)
       : WireWorker(MakeChannel(address), std::move(run), std::move(id), elements) {}
   WireWorker(const std::shared_ptr<grpc::Channel>& channel, std::string run, std::string id, int64_t elements)
-      : stub_(v1::WorkerService::NewStub(channel)),
-        run_(std::move(run)),
-        id_(std::move(id)),
-        elements_(elements) {}
+      : stub_(v1::WorkerService::NewStub(channel)), run_(std::move(run)), id_(std::move(id)), elements_(elements) {}
 
   v1::WorkerService::Stub& stub() { return *stub_; }
 

@@ -1,8 +1,8 @@
 // Watches over a simulated cluster from outside. Its verdicts follow from the wire's messages, from the bytes on the
 // disk and from a second, naive implementation of the arithmetic; nothing of the product decides them.
 //
-//   nothing published is lost or changed   every message that left for anybody, for ever, and after each crash the
-//   folder nothing counts twice                   settled lists against what workers sent; the average from scratch
+//   nothing published is lost or changed   every message that left for anybody, and after each crash the folder
+//   nothing counts twice                   settled lists against what workers sent; the average from scratch
 //   consensus equal everywhere             workers, snapshots, commit and end records against the naive chain
 //   everything stored is settled           what one life of the coordinator acknowledged, by the end of it
 //   every round closes or says why         what people are told, against the configuration and the clock

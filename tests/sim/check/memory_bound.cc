@@ -63,8 +63,8 @@ std::vector<HeldThing> CoordinatorBound(const RunConfig& config, const Layout& l
        sizes.workers * sizes.open_rounds * sizes.up + contributions * kContribution},
       {"checks and merges: decoded, twice, of each fragment", 4 * sizes.parameters},
       {"chunks that came in at once: workers x connections x window",
-       sizes.workers * config.wire.connections * std::min(kWindowChunks, sizes.fragments * sizes.open_rounds *
-                                                                             (1 + sizes.up / std::max<int64_t>(1, chunk))) *
+       sizes.workers * config.wire.connections *
+           std::min(kWindowChunks, sizes.fragments * sizes.open_rounds * (1 + sizes.up / std::max<int64_t>(1, chunk))) *
            (chunk + kChunk)},
       {"retained: rounds x fragments x (encoded average, twice, + settled lines)",
        sizes.retained_rounds * (2 * sizes.down + sizes.fragments * kDelta) +

@@ -53,13 +53,12 @@ TEST_F(WorkerHttpTest, EachScrapeShowsTheBoardAsItIs) {
     status.checkpoint_seconds = 2.5;
     status.checkpoint_step = 90;
   });
-  EXPECT_THAT(Scrape(),
-              AllOf(HasSubstr("\ndiloco_connected 1\n"), HasSubstr("\ndiloco_uploads_total 4\n"),
-                    HasSubstr("\ndiloco_upload_seconds_total 6\n"), HasSubstr("\ndiloco_downloads_total 3\n"),
-                    HasSubstr("\ndiloco_download_seconds_total 1.5\n"),
-                    HasSubstr("\ndiloco_upload_queue_contributions 2\n"), HasSubstr("\ndiloco_resyncs_total 1\n"),
-                    HasSubstr("\ndiloco_reconnects_total 5\n"),
-                    HasSubstr("\ndiloco_worker_checkpoints_total{outcome=\"written\"} 5\n")));
+  EXPECT_THAT(Scrape(), AllOf(HasSubstr("\ndiloco_connected 1\n"), HasSubstr("\ndiloco_uploads_total 4\n"),
+                              HasSubstr("\ndiloco_upload_seconds_total 6\n"), HasSubstr("\ndiloco_downloads_total 3\n"),
+                              HasSubstr("\ndiloco_download_seconds_total 1.5\n"),
+                              HasSubstr("\ndiloco_upload_queue_contributions 2\n"),
+                              HasSubstr("\ndiloco_resyncs_total 1\n"), HasSubstr("\ndiloco_reconnects_total 5\n"),
+                              HasSubstr("\ndiloco_worker_checkpoints_total{outcome=\"written\"} 5\n")));
   EXPECT_THAT(Scrape(), AllOf(HasSubstr("\ndiloco_worker_checkpoints_total{outcome=\"failed\"} 1\n"),
                               HasSubstr("\ndiloco_worker_checkpoint_write_seconds_total 2.5\n"),
                               HasSubstr("\ndiloco_worker_checkpoint_step 90\n")));
