@@ -217,37 +217,12 @@ void CheckInner(YamlReader& reader, InnerSection& inner) {
   inner.beta1 = inner.beta2 = inner.epsilon = inner.weight_decay = 0;
 }
 
+// Of the inner section and the model, which a run keeps.
 void CheckRest(YamlReader& reader, const RunConfig& config) {
-  const RoundsSection& rounds = config.rounds;
-  if (rounds.quorum > config.run.workers) {
-    reader.Contradiction({"rounds.quorum"}, absl::StrFormat("rounds.quorum: %d is more than run.workers, %d",
-                                                            rounds.quorum, config.run.workers));
-  }
-  for (const char* key : {"rounds.grace_floor", "rounds.grace_cap"}) {
-    if (rounds.grace_window && reader.Has(key)) {
-      reader.Contradiction(
-          {key}, absl::StrFormat("%s: rounds.grace_window is fixed; remove the key, or write `adaptive` there", key));
-    }
-  }
-  if (rounds.grace_floor > rounds.grace_cap) {
-    reader.Contradiction(
-        {"rounds.grace_floor", "rounds.grace_cap"},
-        absl::StrFormat("rounds.grace_floor: %s is more than rounds.grace_cap, %s",
-                        absl::FormatDuration(rounds.grace_floor), absl::FormatDuration(rounds.grace_cap)));
-  }
-  if (rounds.lease < 3 * rounds.heartbeat_interval) {
-    reader.Contradiction(
-        {"rounds.lease", "rounds.heartbeat_interval"},
-        absl::StrFormat("rounds.lease: %s is less than 3 times rounds.heartbeat_interval, %s",
-                        absl::FormatDuration(rounds.lease), absl::FormatDuration(rounds.heartbeat_interval)));
-  }
   if (config.inner.batch_size % config.inner.accumulation != 0) {
     reader.Contradiction({"inner.accumulation", "inner.batch_size"},
                          absl::StrFormat("inner.accumulation: %d does not divide inner.batch_size, %d",
                                          config.inner.accumulation, config.inner.batch_size));
-  }
-  if (config.eval.every > 0 && config.eval.held_out == 0) {
-    reader.Contradiction({"eval.every"}, "eval.every: eval.held_out is 0, so there is nothing to evaluate on");
   }
   if (config.model.has_value() && config.model->width % (2 * config.model->heads) != 0) {
     reader.Contradiction({"model.width"},
@@ -321,6 +296,35 @@ class CanonicalWriter {
 
 }  // namespace
 
+void internal::CheckRounds(YamlReader& reader, const RunConfig& config) {
+  const RoundsSection& rounds = config.rounds;
+  if (rounds.quorum > config.run.workers) {
+    reader.Contradiction({"rounds.quorum"}, absl::StrFormat("rounds.quorum: %d is more than run.workers, %d",
+                                                            rounds.quorum, config.run.workers));
+  }
+  for (const char* key : {"rounds.grace_floor", "rounds.grace_cap"}) {
+    if (rounds.grace_window && reader.Has(key)) {
+      reader.Contradiction(
+          {key}, absl::StrFormat("%s: rounds.grace_window is fixed; remove the key, or write `adaptive` there", key));
+    }
+  }
+  if (rounds.grace_floor > rounds.grace_cap) {
+    reader.Contradiction(
+        {"rounds.grace_floor", "rounds.grace_cap"},
+        absl::StrFormat("rounds.grace_floor: %s is more than rounds.grace_cap, %s",
+                        absl::FormatDuration(rounds.grace_floor), absl::FormatDuration(rounds.grace_cap)));
+  }
+  if (rounds.lease < 3 * rounds.heartbeat_interval) {
+    reader.Contradiction(
+        {"rounds.lease", "rounds.heartbeat_interval"},
+        absl::StrFormat("rounds.lease: %s is less than 3 times rounds.heartbeat_interval, %s",
+                        absl::FormatDuration(rounds.lease), absl::FormatDuration(rounds.heartbeat_interval)));
+  }
+  if (config.eval.every > 0 && config.eval.held_out == 0) {
+    reader.Contradiction({"eval.every"}, "eval.every: eval.held_out is 0, so there is nothing to evaluate on");
+  }
+}
+
 absl::StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source) {
   YamlReader reader(yaml, source);
   RunConfig config;
@@ -338,6 +342,7 @@ absl::StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view
     CheckLinear(reader, method, config);
     FillOuter(reader, method, config);
     CheckRest(reader, config);
+    internal::CheckRounds(reader, config);
   }
   if (!reader.ok()) return reader.status();
   return config;

@@ -159,4 +159,7 @@ void VisitRunConfig(Visitor& v, RunConfig& c) {
   v.Section("eval", kOptional, [&](Visitor& s) { VisitEval(s, c.eval); });
 }
 
+// What the sections `rounds` and `eval` ask of each other's keys and of `run`.
+void CheckRounds(YamlReader& reader, const RunConfig& config);
+
 }  // namespace diloco::internal

@@ -108,7 +108,10 @@ std::string Range::ToString() const {
   return absl::StrFormat("%c%g, %g%c", low_open ? '(' : '[', low, high, high_open ? ')' : ']');
 }
 
-YamlReader::YamlReader(std::string_view text, std::string_view source) : text_(text), source_(source) { Load(); }
+YamlReader::YamlReader(std::string_view text, std::string_view source, Extent extent)
+    : text_(text), source_(source), extent_(extent) {
+  Load();
+}
 
 YamlReader::Position YamlReader::At(const YAML::Mark& mark) {
   return mark.is_null() ? Position{} : Position{mark.line + 1, mark.column + 1};
@@ -208,7 +211,7 @@ const YamlReader::Entry* YamlReader::Find(std::string_view key, Need need) {
     positions_[scope_.prefix + std::string(key)] = found->second.value.IsNull() ? found->second.key : value;
     return &found->second;
   }
-  if (need == Need::kRequired) {
+  if (need == Need::kRequired && extent_ == Extent::kWhole) {
     Fail(Severity::kAbsent, scope_.position, absl::StrFormat("%s%s is missing; add it", scope_.prefix, key));
   }
   return nullptr;

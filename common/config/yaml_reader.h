@@ -33,6 +33,10 @@ namespace diloco {
 
 enum class Need { kRequired, kOptional };
 
+// Whether a file is the whole configuration, or some values that go on top of one: then a key that is absent keeps its
+// value, needed or not.
+enum class Extent { kWhole, kPart };
+
 // What a number may be. Printed as in mathematics: "(0, 10]".
 struct Range {
   double low = 0;
@@ -47,7 +51,7 @@ struct Range {
 class YamlReader {
  public:
   // `source` names the text in errors. Both outlive the reader.
-  YamlReader(std::string_view text, std::string_view source);
+  YamlReader(std::string_view text, std::string_view source, Extent extent = Extent::kWhole);
   YamlReader(const YamlReader&) = delete;
   YamlReader& operator=(const YamlReader&) = delete;
 
@@ -112,6 +116,8 @@ class YamlReader {
   bool ok() const { return !error_.has_value(); }
   // Errors, kInvalidArgument: `source:line:column: message`.
   absl::Status status() const;
+  // The message alone; empty: none.
+  std::string message() const { return error_ ? error_->message : ""; }
 
  private:
   struct Position {
@@ -163,6 +169,7 @@ class YamlReader {
 
   std::string_view text_;
   std::string_view source_;
+  const Extent extent_;
   Scope scope_;
   std::map<std::string, Position, std::less<>> positions_;  // Of each value that was read, by path.
   std::optional<Error> error_;

@@ -20,4 +20,10 @@ double InnerRate(const InnerSection& inner, int64_t total_steps, int64_t step) {
   return inner.rate * (inner.final_ratio + (1 - inner.final_ratio) * cosine);
 }
 
+double InnerRate(const RunSettings& settings, int64_t step) {
+  const int64_t inner_steps = settings.newest().inner_steps;
+  const RunConfig& config = settings.At(step / inner_steps);
+  return InnerRate(config.inner, config.run.rounds * inner_steps, step);
+}
+
 }  // namespace diloco

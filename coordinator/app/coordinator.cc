@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -24,6 +25,7 @@
 #include "coordinator/app/files.h"
 #include "coordinator/app/run_observer.h"
 #include "coordinator/driver/driver.h"
+#include "coordinator/driver/event_log.h"
 #include "coordinator/driver/thread_pool.h"
 #include "coordinator/page/run_history.h"
 #include "coordinator/page/status_page.h"
@@ -67,6 +69,11 @@ class StopLatch {
   absl::Status fatal_ ABSL_GUARDED_BY(mutex_);
 };
 
+uint64_t DrawLogId() {
+  std::random_device device;
+  return ((uint64_t{device()} << 32) | device()) | 1;  // Not 0.
+}
+
 std::string Holder() {
   char host[256] = {};
   gethostname(host, sizeof(host) - 1);
@@ -83,7 +90,8 @@ class Coordinator::Impl {
         tracer_(std::move(tracer)),
         metrics_(registry_, kCoordinatorLabels),
         process_(registry_),
-        observer_(&metrics_, &history_, tracer_.get(),
+        events_(DrawLogId(), &clock_),
+        observer_(&metrics_, &history_, &events_, tracer_.get(),
                   {.fatal = [this](const absl::Status& status) { latch_.Stop(status); },
                    .finished =
                        [this] {
@@ -161,7 +169,7 @@ class Coordinator::Impl {
     DILOCO_ASSIGN_OR_RETURN(http_, HttpServer::Start("--http", {.address = *options_.http,
                                                                 .registry = &registry_,
                                                                 .ready = [this] { return Readiness(); },
-                                                                .amiss = [this] { return Amiss(); },
+                                                                .amiss = [this] { return observer_.amiss(); },
                                                                 .before_scrape = [this] { RefreshMetrics(); },
                                                                 .routes = page_->Routes()}));
     return absl::OkStatus();
@@ -185,18 +193,13 @@ class Coordinator::Impl {
     return absl::OkStatus();
   }
 
-  // Held it still takes calls: whoever mends it needs them.
-  std::string Amiss() const {
-    const std::string hold = observer_.hold();
-    return hold.empty() ? "" : "holding: " + hold;
-  }
-
   // Recovers the data folder, then opens the port.
   absl::Status StartService(const HostPort& address) {
     DILOCO_RETURN_IF_ERROR(StartDriver());
     DILOCO_ASSIGN_OR_RETURN(service_, Service::Start("--listen",
                                                      {.run_id = config_.run.id,
                                                       .address = address,
+                                                      .events = &events_,
                                                       .tls = options_.tls,
                                                       .reflection = options_.reflection,
                                                       .tracer = tracer_.get()},
@@ -262,6 +265,7 @@ class Coordinator::Impl {
   CoordinatorMetrics metrics_;
   RunHistory history_;
   ProcessMetrics process_;
+  EventLog events_;
   RunObserver observer_;
   std::string config_yaml_;
   RunConfig config_;

@@ -4,9 +4,14 @@
 #include <chrono>
 #include <iterator>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
 #include "common/base/check.h"
 #include "common/codec/codec.h"
+#include "common/config/run_settings_proto.h"
 #include "common/log/log.h"
+#include "coordinator/driver/wire.h"
 
 namespace diloco {
 namespace {
@@ -49,17 +54,37 @@ void RunObserver::OnPhase(RunPhase phase) {
   phase_ = phase;
   ShowPhase();
   LogInfo("phase", {{"phase", kRunPhaseNames[static_cast<size_t>(phase)]}});
+  if (phase == RunPhase::kEnded) {
+    Note(v1::EVENT_KIND_RUN_ENDED, "every round is committed", "", newest_committed_ + 1);
+  }
 }
 
+// The last two names are those of what keeps a run from its phase, and a hold comes before a pause.
 void RunObserver::ShowPhase() {
-  const size_t holding = metrics_.run_phase.size() - 1;
-  const size_t current = hold().empty() ? static_cast<size_t>(phase_) : holding;
-  for (size_t i = 0; i <= holding; ++i) metrics_.run_phase[i]->Set(i == current ? 1 : 0);
+  const size_t paused = metrics_.run_phase.size() - 1;
+  size_t current = static_cast<size_t>(phase_);
+  {
+    MutexLock lock(&mutex_);
+    if (paused_ && phase_ != RunPhase::kEnded) current = paused;
+    if (!hold_.empty()) current = paused - 1;
+  }
+  for (size_t i = 0; i <= paused; ++i) metrics_.run_phase[i]->Set(i == current ? 1 : 0);
 }
 
-std::string RunObserver::hold() const {
+std::string RunObserver::amiss() const {
   MutexLock lock(&mutex_);
-  return hold_;
+  if (!hold_.empty()) return "holding: " + hold_;
+  return paused_ ? "paused by an operator" : "";
+}
+
+void RunObserver::Note(v1::EventKind kind, const std::string& text, const std::string& worker,
+                       std::optional<int64_t> version) {
+  v1::Event event;
+  event.set_kind(kind);
+  event.set_text(BoundedReason(text));
+  event.set_worker_id(worker);
+  if (version) event.set_version(*version);
+  events_.Add(std::move(event));
 }
 
 void RunObserver::OnDiskRefused(DiskUser user, const std::string& sentence) {
@@ -68,20 +93,62 @@ void RunObserver::OnDiskRefused(DiskUser user, const std::string& sentence) {
 }
 
 void RunObserver::OnHold(HoldCause cause, const std::string& reason) {
-  const bool was_held = !hold().empty();
   for (size_t i = 0; i < metrics_.run_held.size(); ++i) {
     metrics_.run_held[i]->Set(!reason.empty() && i == static_cast<size_t>(cause) ? 1 : 0);
   }
+  bool was_held = false;
   {
     MutexLock lock(&mutex_);
-    hold_ = reason;
+    was_held = !std::exchange(hold_, reason).empty();
   }
   ShowPhase();
-  if (reason.empty()) {
+  if (reason.empty() && was_held) {
     LogInfo("released");
-  } else if (!was_held) {
+    Note(v1::EVENT_KIND_HOLD_ENDED, "the run is not held any more");
+  } else if (!reason.empty() && !was_held) {
     LogWarning("holding", {{"reason", reason}});
+    Note(v1::EVENT_KIND_HOLD_BEGAN, reason);
   }
+}
+
+void RunObserver::OnRunPaused() {
+  {
+    MutexLock lock(&mutex_);
+    paused_ = true;
+  }
+  ShowPhase();
+  LogWarning("run_paused");
+  Note(v1::EVENT_KIND_RUN_PAUSED, "paused by an operator");
+}
+
+void RunObserver::OnRunResumed() {
+  {
+    MutexLock lock(&mutex_);
+    paused_ = false;
+  }
+  ShowPhase();
+  LogInfo("run_resumed");
+  Note(v1::EVENT_KIND_RUN_RESUMED, "an operator lets the run go on");
+}
+
+void RunObserver::OnRunChanged(const std::vector<RunChange>& changes) {
+  v1::Event event;
+  event.set_kind(v1::EVENT_KIND_RUN_CHANGED);
+  std::string text;
+  for (const RunChange& change : changes) {
+    std::string list;
+    for (const auto& [key, value] : change.settings) absl::StrAppend(&list, list.empty() ? "" : ", ", key, "=", value);
+    absl::StrAppend(&text, text.empty() ? "" : "; ", list, " from round ", change.from_round, " on");
+    LogInfo("run_changed", {{"from_round", change.from_round}, {"settings", list}});
+    *event.add_changes() = RunChangeToProto(change);
+  }
+  event.set_text(BoundedReason(text));
+  events_.Add(std::move(event));
+}
+
+void RunObserver::OnRunStopped(int64_t rounds) {
+  LogWarning("run_stopped", {{"rounds", rounds}});
+  Note(v1::EVENT_KIND_RUN_STOPPED, absl::StrCat("an operator stopped the run: it ends with ", rounds, " rounds"));
 }
 
 void RunObserver::OnMembers(const MemberCounts& counts) {
@@ -98,26 +165,37 @@ void RunObserver::OnMembers(const MemberCounts& counts) {
 void RunObserver::OnWorkerJoined(const std::string& worker, bool returning) {
   (returning ? metrics_.joins_returning : metrics_.joins_new).Increment();
   LogInfo("worker_joined", {{"worker", worker}, {"returning", returning}});
+  Note(v1::EVENT_KIND_WORKER_JOINED, returning ? "it came back" : "it joined", worker);
 }
 
 void RunObserver::OnWorkerLost(const std::string& worker) {
   metrics_.worker_losses.Increment();
-  LogWarning("worker_lost", {{"worker", worker}, {"reason", "its lease ended without a word from it"}});
+  constexpr char kReason[] = "its lease ended without a word from it";
+  LogWarning("worker_lost", {{"worker", worker}, {"reason", kReason}});
+  Note(v1::EVENT_KIND_WORKER_LOST, kReason, worker);
 }
 
 void RunObserver::OnWorkerLeft(const std::string& worker) {
   metrics_.RemoveWorker(worker);
   LogInfo("worker_left", {{"worker", worker}});
+  Note(v1::EVENT_KIND_WORKER_LEFT, "it left for good", worker);
 }
 
-void RunObserver::OnWorkerDraining(const std::string& worker) { LogInfo("worker_draining", {{"worker", worker}}); }
+void RunObserver::OnWorkerDraining(const std::string& worker) {
+  LogInfo("worker_draining", {{"worker", worker}});
+  Note(v1::EVENT_KIND_WORKER_DRAINING, "it is to finish its round and leave", worker);
+}
 
 void RunObserver::OnWorkerEvicted(const std::string& worker, int dropped) {
   metrics_.RemoveWorker(worker);
   LogWarning("worker_evicted", {{"worker", worker}, {"contributions_dropped", dropped}});
+  Note(v1::EVENT_KIND_WORKER_EVICTED, absl::StrCat(dropped, " contributions of it are dropped"), worker);
 }
 
-void RunObserver::OnWorkerReadmitted(const std::string& worker) { LogInfo("worker_readmitted", {{"worker", worker}}); }
+void RunObserver::OnWorkerReadmitted(const std::string& worker) {
+  LogInfo("worker_readmitted", {{"worker", worker}});
+  Note(v1::EVENT_KIND_WORKER_ADMITTED, "it may join again", worker);
+}
 
 void RunObserver::OnProgress(const std::string& worker, const v1::WorkerProgress& progress) {
   metrics_.SetWorker(worker, progress, UnixSeconds());
@@ -132,6 +210,13 @@ void RunObserver::OnEvaluation(const v1::Evaluation& evaluation) {
                          {"loss", evaluation.loss()},
                          {"tokens", evaluation.tokens()},
                          {"worker", evaluation.worker_id()}});
+  v1::Event event;
+  event.set_kind(v1::EVENT_KIND_EVALUATION);
+  event.set_text(
+      absl::StrFormat("held-out loss %.4f nats a token at version %d", evaluation.loss(), evaluation.version()));
+  event.set_worker_id(evaluation.worker_id());
+  *event.mutable_evaluation() = evaluation;
+  events_.Add(std::move(event));
 }
 
 void RunObserver::OnContribution(const ContributionId& id, Verdict verdict, const std::string& reason) {
@@ -203,6 +288,14 @@ void RunObserver::OnSettled(v1::Settlement settlement, bool late) {
   metrics_.contributions_settled[merged_late ? kMergedLate : static_cast<size_t>(settlement) - 1]->Increment();
 }
 
+void RunObserver::OnRoundCommitted(const v1::RoundSummary& round) {
+  v1::Event event;
+  event.set_kind(v1::EVENT_KIND_ROUND_COMMITTED);
+  event.set_text(BoundedReason(round.reason()));
+  *event.mutable_round() = round;
+  events_.Add(std::move(event));
+}
+
 void RunObserver::OnPublished(uint64_t payload_bytes, int subscribers) {
   metrics_.published_bytes.Increment(static_cast<double>(payload_bytes) * subscribers);
   metrics_.subscribers.Set(subscribers);
@@ -222,6 +315,7 @@ void RunObserver::OnSnapshot(int64_t version, absl::Duration took, uint64_t byte
   metrics_.snapshot_last_success_timestamp_seconds.Set(UnixSeconds());
   trace_.OnSnapshot(version, took);
   LogInfo("snapshot", {{"version", version}, {"seconds", absl::ToDoubleSeconds(took)}});
+  Note(v1::EVENT_KIND_SNAPSHOT, absl::StrCat("a snapshot of version ", version, " is durable"), "", version);
 }
 
 void RunObserver::OnCheckpoint(int64_t version, const std::string& path, absl::Duration took) {
@@ -230,6 +324,7 @@ void RunObserver::OnCheckpoint(int64_t version, const std::string& path, absl::D
   metrics_.checkpoint_last_success_timestamp_seconds.Set(UnixSeconds());
   trace_.OnCheckpoint(version);
   LogInfo("checkpoint", {{"version", version}, {"path", path}, {"seconds", absl::ToDoubleSeconds(took)}});
+  Note(v1::EVENT_KIND_CHECKPOINT, path, "", version);
 }
 
 void RunObserver::OnCheckpointFailed(const absl::Status& status) {

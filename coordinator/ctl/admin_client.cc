@@ -3,6 +3,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -33,6 +34,33 @@ class AdminClient::Caller {
     Response response;
     const absl::Status status = FromGrpcStatus((stub_.get()->*method)(&context, request, &response));
     if (status.ok()) return response;
+    return Explain(status);
+  }
+
+  absl::Status WatchEvents(v1::WatchEventsRequest request,
+                           const std::function<bool(const v1::WatchEventsResponse&)>& take) const {
+    request.set_run_id(run_id_);
+    grpc::ClientContext context;
+    if (!request.follow()) context.set_deadline(DeadlineAfter(timeout_));
+    const std::unique_ptr<grpc::ClientReaderInterface<v1::WatchEventsResponse>> reader =
+        stub_->WatchEvents(&context, request);
+    v1::WatchEventsResponse response;
+    while (reader->Read(&response)) {
+      if (take(response)) continue;
+      context.TryCancel();
+      while (reader->Read(&response)) {
+      }
+      static_cast<void>(reader->Finish().ok());  // It was cancelled here.
+      return absl::OkStatus();
+    }
+    absl::Status status = FromGrpcStatus(reader->Finish());
+    if (status.ok() && request.follow()) status = absl::UnavailableError("the coordinator ended the stream");
+    return status.ok() ? status : Explain(status);
+  }
+
+ private:
+  // What was said of a call that failed, with the address where the coordinator cannot be reached.
+  absl::Status Explain(const absl::Status& status) const {
     if (status.code() != absl::StatusCode::kUnavailable && status.code() != absl::StatusCode::kDeadlineExceeded) {
       return status;
     }
@@ -47,7 +75,6 @@ class AdminClient::Caller {
                                         link_.address(), std::string(status.message())));
   }
 
- private:
   const CoordinatorLink link_;
   const std::string run_id_;
   const absl::Duration timeout_;
@@ -115,6 +142,33 @@ absl::StatusOr<v1::AdmitWorkerResponse> AdminClient::AdmitWorker(const std::stri
 absl::StatusOr<v1::RecoverConsensusResponse> AdminClient::RecoverConsensus(
     const v1::RecoverConsensusRequest& request) const {
   return caller_->Call(&Stub::RecoverConsensus, request);
+}
+
+absl::StatusOr<v1::PauseRunResponse> AdminClient::PauseRun() const {
+  return caller_->Call(&Stub::PauseRun, v1::PauseRunRequest());
+}
+
+absl::StatusOr<v1::ResumeRunResponse> AdminClient::ResumeRun() const {
+  return caller_->Call(&Stub::ResumeRun, v1::ResumeRunRequest());
+}
+
+absl::StatusOr<v1::StopRunResponse> AdminClient::StopRun() const {
+  return caller_->Call(&Stub::StopRun, v1::StopRunRequest());
+}
+
+absl::StatusOr<v1::ExtendRunResponse> AdminClient::ExtendRun(int64_t rounds) const {
+  v1::ExtendRunRequest request;
+  request.set_rounds(rounds);
+  return caller_->Call(&Stub::ExtendRun, std::move(request));
+}
+
+absl::StatusOr<v1::SetConfigResponse> AdminClient::SetConfig(const v1::SetConfigRequest& request) const {
+  return caller_->Call(&Stub::SetConfig, request);
+}
+
+absl::Status AdminClient::WatchEvents(v1::WatchEventsRequest request,
+                                      const std::function<bool(const v1::WatchEventsResponse&)>& take) const {
+  return caller_->WatchEvents(std::move(request), take);
 }
 
 }  // namespace diloco

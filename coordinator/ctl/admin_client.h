@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -40,6 +41,16 @@ class AdminClient {
   absl::StatusOr<v1::AdmitWorkerResponse> AdmitWorker(const std::string& worker) const;
   // The run id is filled in.
   absl::StatusOr<v1::RecoverConsensusResponse> RecoverConsensus(const v1::RecoverConsensusRequest& request) const;
+  absl::StatusOr<v1::PauseRunResponse> PauseRun() const;
+  absl::StatusOr<v1::ResumeRunResponse> ResumeRun() const;
+  absl::StatusOr<v1::StopRunResponse> StopRun() const;
+  absl::StatusOr<v1::ExtendRunResponse> ExtendRun(int64_t rounds) const;
+  // The run id is filled in.
+  absl::StatusOr<v1::SetConfigResponse> SetConfig(const v1::SetConfigRequest& request) const;
+  // Calls `take` with each event until it returns false or the stream ends, which of one that follows is kUnavailable.
+  // The run id is filled in. While it follows, nothing limits how long no event comes; else the timeout does.
+  absl::Status WatchEvents(v1::WatchEventsRequest request,
+                           const std::function<bool(const v1::WatchEventsResponse&)>& take) const;
 
  private:
   class Caller;  // Keeps gRPC's headers out of every command.

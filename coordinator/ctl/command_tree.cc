@@ -22,6 +22,9 @@ Examples:
   dilococtl worker drain west                       let it finish its round and leave
   dilococtl round list                              rounds, newest first
   dilococtl round describe 42                       why round 42 has not closed
+  dilococtl events --watch                          what happens, as it happens
+  dilococtl run pause                               let no round close until `run resume`
+  dilococtl run set outer.rate=0.2                  change what may change in mid-run
   dilococtl -o json status | jq .rounds_committed
   dilococtl worker describe west                    everything that is known of it
   dilococtl checkpoint save                         write the consensus on the coordinator's disk
@@ -34,7 +37,7 @@ Examples:
 
 constexpr char kFooter[] = R"(
 Exit codes: 0 done, 1 failure, 2 wrong usage, 3 the coordinator cannot be reached, 4 not found, 5 not allowed now,
-6 `status`: the run is held, 130 interrupted.
+6 `status`: the run is held or paused, 130 interrupted.
 JSON is the message of proto/diloco/v1/admin.proto: 64-bit integers are strings, NaN and infinity are null. What asks
 no administrator (`plan`, `preflight`, `config check`, `checkpoint verify`, `journal verify`, `certs`) has objects of
 its own.)";

@@ -10,6 +10,8 @@ namespace diloco {
 Command StatusCommand();
 Command RoundListCommand();
 Command RoundDescribeCommand();
+Command RoundWatchCommand();
+Command EventsCommand();
 Command WorkerListCommand();
 Command WorkerDescribeCommand();
 Command WorkerDrainCommand();
@@ -20,6 +22,11 @@ Command CheckpointSaveCommand();
 Command CheckpointVerifyCommand();
 Command ConfigCheckCommand();
 Command JournalVerifyCommand();
+Command RunPauseCommand();
+Command RunResumeCommand();
+Command RunSetCommand();
+Command RunExtendCommand();
+Command RunStopCommand();
 Command RunRecoverCommand();
 Command PlanCommand();
 Command CertsInitCommand();
@@ -29,13 +36,13 @@ Command CompletionCommand();
 
 // In the order in which help shows them.
 inline std::vector<Command> AllCommands() {
-  return {StatusCommand(),         RoundListCommand(),        RoundDescribeCommand(),
-          WorkerListCommand(),     WorkerDescribeCommand(),   WorkerDrainCommand(),
-          WorkerEvictCommand(),    WorkerAdmitCommand(),      CheckpointListCommand(),
-          CheckpointSaveCommand(), CheckpointVerifyCommand(), ConfigCheckCommand(),
-          JournalVerifyCommand(),  RunRecoverCommand(),       PlanCommand(),
-          CertsInitCommand(),      CertsIssueCommand(),       PreflightCommand(),
-          CompletionCommand()};
+  return {StatusCommand(),           RoundListCommand(),   RoundDescribeCommand(),  RoundWatchCommand(),
+          EventsCommand(),           WorkerListCommand(),  WorkerDescribeCommand(), WorkerDrainCommand(),
+          WorkerEvictCommand(),      WorkerAdmitCommand(), CheckpointListCommand(), CheckpointSaveCommand(),
+          CheckpointVerifyCommand(), ConfigCheckCommand(), JournalVerifyCommand(),  RunPauseCommand(),
+          RunResumeCommand(),        RunSetCommand(),      RunExtendCommand(),      RunStopCommand(),
+          RunRecoverCommand(),       PlanCommand(),        CertsInitCommand(),      CertsIssueCommand(),
+          PreflightCommand(),        CompletionCommand()};
 }
 
 }  // namespace diloco

@@ -70,7 +70,7 @@ std::string StateText(v1::WorkerRoundState state) {
 Cell StateCell(v1::RunState state, std::string rest) {
   Tone tone = Tone::kCaution;
   if (state == v1::RUN_STATE_TRAINING || state == v1::RUN_STATE_ENDED) tone = Tone::kGood;
-  if (state == v1::RUN_STATE_HOLDING) tone = Tone::kBad;
+  if (state == v1::RUN_STATE_HOLDING || state == v1::RUN_STATE_PAUSED) tone = Tone::kBad;
   return {tone, StateText(state), std::move(rest)};
 }
 

@@ -278,7 +278,8 @@ Action Declare(CLI::App& app) {
   AddModelOptions(app, *flags);
   AddNetworkOptions(app, *flags);
   AddMethodOptions(app, *flags);
-  app.add_option("--plot", flags->plot, "SVG file of utilization against the rate of the workers' links")
+  app.add_option("--plot", flags->plot, "SVG of utilization against the rate of the workers' links")
+      ->type_name("FILE")
       ->check([](const std::string& path) { return path.empty() ? "needs the name of a file" : std::string(); },
               "FILE");
   app.callback([&app, flags] {

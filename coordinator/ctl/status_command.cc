@@ -20,7 +20,7 @@ absl::StatusOr<ExitCode> Run(const CommandContext& context, const WatchFlags& fl
   Show(context, status, StatusText(status, ViewOf(context)));
   const std::optional<std::string> held = Held(status);
   if (!held.has_value()) return ExitCode::kOk;
-  context.io.err(absl::StrFormat("dilococtl: the run is held: %s\n", *held));
+  context.io.err(absl::StrFormat("dilococtl: the run does not go on: %s\n", *held));
   return ExitCode::kUnhealthy;
 }
 

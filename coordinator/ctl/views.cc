@@ -22,7 +22,7 @@ std::string EvaluationText(const v1::Evaluation& evaluation) {
 }
 
 std::optional<std::string> Held(const v1::GetStatusResponse& status) {
-  if (status.state() == v1::RUN_STATE_HOLDING) return status.reason();
+  if (status.state() == v1::RUN_STATE_HOLDING || status.state() == v1::RUN_STATE_PAUSED) return status.reason();
   if (status.state() != v1::RUN_STATE_TRAINING || status.workers_alive() >= status.quorum()) return std::nullopt;
   return absl::StrFormat("%d workers are alive and a round needs %d; start workers", status.workers_alive(),
                          status.quorum());

@@ -16,11 +16,11 @@ namespace {
 std::string RunLine(const v1::GetStatusResponse& status, std::optional<absl::Duration> eta) {
   const std::string held_out =
       status.evaluations().empty() ? "" : absl::StrFormat(", held-out loss %s", EvaluationText(status.evaluations(0)));
-  return absl::StrFormat(
-      "run %s: %s, %d of %d rounds%s, ETA %s\n", Printable(status.run_id()),
-      status.state() == v1::RUN_STATE_HOLDING ? "holding: " + Printable(status.reason()) : StateText(status.state()),
-      status.rounds_committed(), status.rounds_total(), held_out,
-      eta.has_value() ? HumanDuration(absl::ToDoubleSeconds(*eta)) : "-");
+  std::string state = StateText(status.state());
+  if (status.state() == v1::RUN_STATE_HOLDING) state += ": " + Printable(status.reason());
+  return absl::StrFormat("run %s: %s, %d of %d rounds%s, ETA %s\n", Printable(status.run_id()), state,
+                         status.rounds_committed(), status.rounds_total(), held_out,
+                         eta.has_value() ? HumanDuration(absl::ToDoubleSeconds(*eta)) : "-");
 }
 
 // What float32 gradients, sent and received as a sum at every step, would have moved.

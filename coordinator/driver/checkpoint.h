@@ -16,7 +16,7 @@ namespace diloco {
 
 struct CheckpointContent {
   std::string run_id;
-  std::string config_yaml;    // Verbatim.
+  std::string config_yaml;    // With the newest value of everything.
   std::string config_digest;  // Hex.
   const Layout* layout = nullptr;
   const ConsensusArrays* arrays = nullptr;

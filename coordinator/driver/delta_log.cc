@@ -38,6 +38,13 @@ void DeltaLog::Publish(std::shared_ptr<const PublishedDelta> delta) {
   deltas_.push_back(std::move(delta));
 }
 
+void DeltaLog::PublishSettings(std::string settings_message) {
+  settings_ = std::make_shared<const std::string>(std::move(settings_message));
+  for (const auto& [worker, queue] : subscribers_) {
+    queue->Push(settings_);
+  }
+}
+
 void DeltaLog::PublishEnd(std::string end_message) {
   end_ = std::make_shared<const std::string>(std::move(end_message));
   for (const auto& [worker, queue] : subscribers_) {
@@ -69,6 +76,9 @@ absl::Status DeltaLog::Subscribe(const std::string& worker, absl::Span<const int
   }
   accepted();
   std::vector<std::shared_ptr<const std::string>> backlog;
+  if (settings_ != nullptr) {
+    backlog.push_back(settings_);
+  }
   for (const std::shared_ptr<const PublishedDelta>& delta : deltas_) {
     if (delta->round >= next_rounds[static_cast<size_t>(delta->fragment)]) {
       AppendMessages(delta, &backlog);

@@ -24,6 +24,8 @@ class DeltaLog {
 
   // Appends the next delta of its fragment and sends it to every subscriber.
   void Publish(std::shared_ptr<const PublishedDelta> delta);
+  // The run's settings, a serialised v1::SubscribeResponse: sent to every subscriber, and first to each that comes.
+  void PublishSettings(std::string settings_message);
   // The serialised end record: sent, and nothing follows.
   void PublishEnd(std::string end_message);
 
@@ -50,6 +52,7 @@ class DeltaLog {
   int64_t retained_from_;
   std::vector<int64_t> next_;                                 // By fragment: the round after the newest published one.
   std::deque<std::shared_ptr<const PublishedDelta>> deltas_;  // In commit order.
+  std::shared_ptr<const std::string> settings_;               // nullptr: nothing has changed.
   std::shared_ptr<const std::string> end_;
   std::map<std::string, std::shared_ptr<DeltaQueue>> subscribers_;  // By worker.
   uint64_t sent_bytes_ = 0;

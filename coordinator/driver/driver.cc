@@ -155,4 +155,34 @@ void Driver::AdmitWorker(v1::AdmitWorkerRequest request, Reply<v1::AdmitWorkerRe
         [impl = impl_.get()](const auto& r, const auto& pending) { impl->AdmitWorker(r, pending); });
 }
 
+void Driver::PauseRun(v1::PauseRunRequest request, Reply<v1::PauseRunResponse> reply) {
+  Offer(impl_.get(), std::move(request), std::move(reply),
+        [impl = impl_.get()](const auto& r, const auto& pending) { impl->PauseRun(r, pending); });
+}
+
+void Driver::ResumeRun(v1::ResumeRunRequest request, Reply<v1::ResumeRunResponse> reply) {
+  Offer(impl_.get(), std::move(request), std::move(reply),
+        [impl = impl_.get()](const auto& r, const auto& pending) { impl->ResumeRun(r, pending); });
+}
+
+void Driver::StopRun(v1::StopRunRequest request, Reply<v1::StopRunResponse> reply) {
+  Offer(impl_.get(), std::move(request), std::move(reply),
+        [impl = impl_.get()](const auto& r, const auto& pending) { impl->StopRun(r, pending); });
+}
+
+void Driver::ExtendRun(v1::ExtendRunRequest request, Reply<v1::ExtendRunResponse> reply) {
+  Offer(impl_.get(), std::move(request), std::move(reply),
+        [impl = impl_.get()](const auto& r, const auto& pending) { impl->ExtendRun(r, pending); });
+}
+
+void Driver::SetConfig(v1::SetConfigRequest request, Reply<v1::SetConfigResponse> reply) {
+  Offer(impl_.get(), std::move(request), std::move(reply),
+        [impl = impl_.get()](const auto& r, const auto& pending) { impl->SetConfig(r, pending); });
+}
+
+void Driver::GetConfig(v1::GetConfigRequest request, Reply<v1::GetConfigResponse> reply) {
+  Offer(impl_.get(), std::move(request), std::move(reply),
+        [impl = impl_.get()](const auto& r, const auto& pending) { impl->GetConfig(r, pending); });
+}
+
 }  // namespace diloco

@@ -118,6 +118,12 @@ class Driver {
   void EvictWorker(v1::EvictWorkerRequest request, Reply<v1::EvictWorkerResponse> reply);
   void AdmitWorker(v1::AdmitWorkerRequest request, Reply<v1::AdmitWorkerResponse> reply);
   void RecoverConsensus(v1::RecoverConsensusRequest request, Reply<v1::RecoverConsensusResponse> reply);
+  void PauseRun(v1::PauseRunRequest request, Reply<v1::PauseRunResponse> reply);
+  void ResumeRun(v1::ResumeRunRequest request, Reply<v1::ResumeRunResponse> reply);
+  void StopRun(v1::StopRunRequest request, Reply<v1::StopRunResponse> reply);
+  void ExtendRun(v1::ExtendRunRequest request, Reply<v1::ExtendRunResponse> reply);
+  void SetConfig(v1::SetConfigRequest request, Reply<v1::SetConfigResponse> reply);
+  void GetConfig(v1::GetConfigRequest request, Reply<v1::GetConfigResponse> reply);
 
  private:
   class Impl;

@@ -61,7 +61,7 @@ bool Driver::Impl::SnapshotIsDue() const {
     return snapshot_retry_.Due(Now());
   }
   const bool last = pending_end_ && version == machine_.OldestOpenRound();
-  return version % options_.config.rounds.snapshot_every == 0 || last;
+  return version % Config().rounds.snapshot_every == 0 || last;
 }
 
 v1::SnapshotRecord Driver::Impl::SnapshotHeaderNow() const {
@@ -172,10 +172,11 @@ void Driver::Impl::StartCheckpoint() {
     std::shared_ptr<const ConsensusArrays> arrays;
     CheckpointContent content;
   };
+  const RunSettings settings = DurableSettings();
   Work work{.layout = run_->layout, .arrays = run_->keeper.Begin(), .content = {}};
   work.content = {.run_id = options_.config.run.id,
-                  .config_yaml = options_.config_yaml,
-                  .config_digest = config_digest_.Hex(),
+                  .config_yaml = EffectiveYaml(options_.config_yaml, settings),
+                  .config_digest = ConfigDigest(settings.newest()).Hex(),
                   .layout = work.layout.get(),
                   .arrays = work.arrays.get(),
                   .version = run_->keeper.version()};

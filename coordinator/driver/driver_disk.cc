@@ -101,8 +101,20 @@ std::optional<std::string> Driver::Impl::HoldReason() const {
 }
 
 v1::RunState Driver::Impl::State() const {
-  if (HoldReason()) return v1::RUN_STATE_HOLDING;
+  if (HoldReason()) {
+    return v1::RUN_STATE_HOLDING;
+  }
+  if (IsPaused()) {
+    return v1::RUN_STATE_PAUSED;
+  }
   return RunStateToProto(start_durable_ ? machine_.phase() : RunPhase::kWaitingForWorkers);
+}
+
+std::string Driver::Impl::Reason() const {
+  if (const std::optional<std::string> hold = HoldReason()) {
+    return *hold;
+  }
+  return IsPaused() ? "paused by an operator" : machine_.Reason(Now());
 }
 
 void Driver::Impl::ReportRefusal(DiskUser user, const DiskRetry& retry) {

@@ -7,6 +7,7 @@
 //   driver_disk.cc       the store's work, and the hold when the disk refuses it
 //   driver_workers.cc    join, seed, sessions
 //   driver_operator.cc   drain, evict, admit
+//   driver_steering.cc   pause, resume, stop, extend, set
 //   driver_uploads.cc    contributions on their way in
 //   driver_rounds.cc     merge, commit, publication, end
 //   driver_consensus.cc  consensus, snapshots, checkpoints
@@ -33,6 +34,7 @@
 #include "common/base/check.h"
 #include "common/base/limits.h"
 #include "common/codec/codec.h"
+#include "common/config/run_settings.h"
 #include "common/outer/outer_optimizer.h"
 #include "coordinator/driver/checkpoint.h"
 #include "coordinator/driver/consensus_keeper.h"
@@ -93,6 +95,12 @@ class Driver::Impl {
   void AdmitWorker(const v1::AdmitWorkerRequest& request, const PendingReply<v1::AdmitWorkerResponse>& reply);
   void RecoverConsensus(const v1::RecoverConsensusRequest& request,
                         const PendingReply<v1::RecoverConsensusResponse>& reply);
+  void PauseRun(const v1::PauseRunRequest& request, const PendingReply<v1::PauseRunResponse>& reply);
+  void ResumeRun(const v1::ResumeRunRequest& request, const PendingReply<v1::ResumeRunResponse>& reply);
+  void StopRun(const v1::StopRunRequest& request, const PendingReply<v1::StopRunResponse>& reply);
+  void ExtendRun(const v1::ExtendRunRequest& request, const PendingReply<v1::ExtendRunResponse>& reply);
+  void SetConfig(const v1::SetConfigRequest& request, const PendingReply<v1::SetConfigResponse>& reply);
+  void GetConfig(const v1::GetConfigRequest& request, const PendingReply<v1::GetConfigResponse>& reply);
 
  private:
   // What the first join fixes for the run.
@@ -108,7 +116,8 @@ class Driver::Impl {
     DeltaLog log;
     ConsensusKeeper keeper;
     RoundLog rounds;
-    std::optional<ResidualKeeper> residuals;  // With error feedback on the downlink.
+    google::protobuf::RepeatedPtrField<v1::RunChange> durable_changes;  // Of the record: what others may know.
+    std::optional<ResidualKeeper> residuals;                            // With error feedback on the downlink.
   };
   struct MemberInfo {
     uint64_t incarnation = 0;
@@ -138,6 +147,7 @@ class Driver::Impl {
   };
 
   // driver_recovery.cc
+  absl::Status RecoverSettings(const RecoveredState& recovered, const RecoveredRun& run, v1::RunRecord* record);
   absl::Status RestoreConsensus(RecoveredRun run, const RecoveredState& recovered);
 
   // driver_loop.cc
@@ -175,6 +185,8 @@ class Driver::Impl {
   // One sentence: why the run is held; nullopt: it is not.
   std::optional<std::string> HoldReason() const;
   v1::RunState State() const;
+  // One sentence: why it is in that state.
+  std::string Reason() const;
   void ReportRefusal(DiskUser user, const DiskRetry& retry);
   HoldCause CauseOfHold() const;
   void ReportHold();
@@ -219,6 +231,28 @@ class Driver::Impl {
   void ReplyWhenDurable(const PendingReply<Response>& reply, Response response);
   // Why an incarnation is not served: kAborted, or kPermissionDenied when its worker is evicted.
   absl::Status NotAMember(const std::string& worker) const;
+
+  // driver_steering.cc
+  // The newest value of everything.
+  const RunConfig& Config() const { return settings_.newest(); }
+  RoundOptions OptionsNow(int fragments) const;
+  bool IsPaused() const;
+  // Errors: of CheckAdminRun; kFailedPrecondition: no worker has joined, or the run has ended.
+  absl::Status CheckSteers(const std::string& run_id) const;
+  // `settings`, in one change for each reach, with the round that it holds from when these rounds are committed and
+  // nothing older is to be changed.
+  std::vector<RunChange> ChangesOf(const std::vector<Setting>& settings, const Layout& layout, int64_t committed,
+                                   const google::protobuf::RepeatedPtrField<v1::RunChange>& earlier) const;
+  // Puts them behind the record's. Errors, kResourceExhausted.
+  absl::Status AddChanges(const std::vector<RunChange>& changes, const RunConfig& before, int64_t oldest_open,
+                          v1::RunRecord* record) const;
+  // Makes them part of the run, from now on. Errors: as above, and of the settings.
+  absl::Status Change(const std::vector<RunChange>& changes);
+  void PublishSettings(const google::protobuf::RepeatedPtrField<v1::RunChange>& durable);
+  // As far as they are durable: what may be shown.
+  RunSettings DurableSettings() const;
+  // Makes the run's record durable, and then known; `tell` says what happened.
+  void PersistRun(const std::function<void(DriverObserver*)>& tell);
 
   // driver_uploads.cc
   absl::Status CheckUpload(const v1::UploadRequest& request) const;
@@ -295,11 +329,12 @@ class Driver::Impl {
   const Codec* const downlink_;
   const RoundingRule rounding_;
   const OuterOptimizer* const optimizer_;
-  const Digest config_digest_;
+  const Digest config_digest_;  // Of the file.
   const MonotonicTime started_;
   const std::shared_ptr<Mailbox> mailbox_;
   std::atomic<SessionToken> next_token_ = 1;
 
+  RunSettings settings_;
   // Before the first join the machine has one fragment: it knows no layout, and only answers what the run waits for.
   RoundMachine machine_;
   std::unique_ptr<LaidOutRun> run_;
@@ -375,6 +410,13 @@ void Driver::Impl::Submit(Executor* executor, Work work, Then then) {
       }
     });
   });
+}
+
+// The store works in order: what was submitted before is durable when this is.
+template <typename Response>
+void Driver::Impl::ReplyWhenDurable(const PendingReply<Response>& reply, Response response) {
+  response.set_run_id(options_.config.run.id);
+  SubmitStore([] { return absl::OkStatus(); }, [reply, response] { reply(response); });
 }
 
 template <typename Then>

@@ -55,7 +55,7 @@ void Driver::Impl::DescribeWorker(const v1::DescribeWorkerRequest& request,
   v1::DescribeWorkerResponse response;
   response.set_run_id(options_.config.run.id);
   *response.mutable_summary() = SummaryOf(*view);
-  *response.mutable_lease() = DurationToProto(options_.config.rounds.lease);
+  *response.mutable_lease() = DurationToProto(Config().rounds.lease);
   response.set_first_round(view->first_round);
   std::vector<RoundView> open = OpenRounds();
   std::stable_sort(open.begin(), open.end(), [](const RoundView& a, const RoundView& b) { return a.round < b.round; });

@@ -27,6 +27,7 @@ Driver::Impl::Impl(DriverOptions options, DriverWorld world)
       config_digest_(ConfigDigest(options_.config)),
       started_(world_.clock->Now()),
       mailbox_(std::make_shared<Mailbox>(kMaxDriverQueue)),
+      settings_(options_.config),
       machine_(RoundOptions::From(options_.config, 1)),
       sessions_(options_.config.run.id),
       staging_(kMaxStagedBytes),

@@ -24,6 +24,9 @@
 namespace diloco {
 namespace {
 
+// The most that `run.rounds` may be. The run may have been made longer than it is now in what the disk has lost.
+constexpr int64_t kMostRounds = 1'000'000'000;
+
 int64_t NewestVersion(const v1::HeldConsensus& held) {
   return *std::max_element(held.versions().begin(), held.versions().end());
 }
@@ -49,13 +52,12 @@ struct Driver::Impl::GivenConsensus {
 };
 
 absl::Status Driver::Impl::CheckHeld(const std::string& worker, const v1::HeldConsensus& held) const {
-  const int64_t rounds = options_.config.run.rounds;
   if (held.versions_size() != run_->layout->fragment_count() ||
       std::any_of(held.versions().begin(), held.versions().end(),
-                  [rounds](int64_t version) { return version < 0 || version > rounds; })) {
+                  [](int64_t version) { return version < 0 || version > kMostRounds; })) {
     return absl::InvalidArgumentError(
         absl::StrFormat("worker \"%s\" names %d versions that it holds; give one of 0 to %d for each of %d fragments",
-                        worker, held.versions_size(), rounds, run_->layout->fragment_count()));
+                        worker, held.versions_size(), kMostRounds, run_->layout->fragment_count()));
   }
   if (held.generation() < run_->record.generation()) {
     return absl::AbortedError(absl::StrFormat(
@@ -83,7 +85,7 @@ void Driver::Impl::NoteHeld(const std::string& worker, const v1::HeldConsensus& 
   if (IsAhead(held)) {
     ahead_[worker] = held;
     newest_ahead_ = absl::StrFormat("worker \"%s\" held version %d of the consensus", worker, NewestVersion(held));
-    machine_.Hold();
+    machine_.Hold(HeldBy::kLostDisk);
   } else if (donor_ == worker) {
     donor_.clear();
   }
@@ -134,6 +136,12 @@ absl::Status Driver::Impl::CheckDonor(const std::string& worker, bool force) con
   }
   if (!machine_.IsMember(worker, member->second.incarnation)) {
     return absl::FailedPreconditionError(absl::StrFormat("worker \"%s\" is not alive", worker));
+  }
+  if (const int64_t version = NewestVersion(held->second); version > Config().run.rounds) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("worker \"%s\" holds version %d, and the run that the folder has is of %d rounds; "
+                        "`dilococtl run extend --rounds N` first, to the length that the run had",
+                        worker, version, Config().run.rounds));
   }
   const std::string& furthest = FurthestAhead();
   if (!force && Rank(held->second) < Rank(ahead_.at(furthest))) {
@@ -244,10 +252,10 @@ void Driver::Impl::TakeConsensus(const v1::SeedRequest& first, std::string bytes
           "the consensus has %d of %d announced bytes, the layout needs %d", bytes.size(), first.total_bytes(), size));
     }
     for (int fragment = 0; fragment < run_->layout->fragment_count(); ++fragment) {
-      if (first.version() < machine_.NextRound(fragment) || first.version() > options_.config.run.rounds) {
+      if (first.version() < machine_.NextRound(fragment) || first.version() > Config().run.rounds) {
         return absl::InvalidArgumentError(absl::StrFormat(
             "the consensus has version %d; the data folder has committed %d rounds of fragment %d, of %d",
-            first.version(), machine_.NextRound(fragment), fragment, options_.config.run.rounds));
+            first.version(), machine_.NextRound(fragment), fragment, Config().run.rounds));
       }
     }
     if (first.has_scalars() != (first.version() > 0)) {

@@ -5,14 +5,17 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 
 #include "common/base/clock.h"
 #include "common/base/digest.h"
+#include "common/config/run_settings.h"
 #include "coordinator/round/round_events.h"
 #include "coordinator/round/round_machine.h"
+#include "diloco/v1/admin.pb.h"
 #include "diloco/v1/types.pb.h"
 
 namespace diloco {
@@ -73,6 +76,15 @@ class DriverObserver {
   virtual void OnChunkReceived(const ContributionId&, uint64_t /*payload_bytes*/) {}
   // The run goes on with another configuration than it was started with, from here on.
   virtual void OnConfigurationChanged(const Digest& /*was*/, const Digest& /*is*/) {}
+  // The configuration that is in force from now on, where it is not the file's alone.
+  virtual void OnSettings(const RunConfig&) {}
+  // An operator has paused the run, or lets it go on.
+  virtual void OnRunPaused() {}
+  virtual void OnRunResumed() {}
+  // Settings have changed, the run's length among them.
+  virtual void OnRunChanged(const std::vector<RunChange>&) {}
+  // An operator has stopped the run: it ends with so many rounds.
+  virtual void OnRunStopped(int64_t /*rounds*/) {}
   // Who has answered in a round that has not closed is not who it was: why it has not.
   virtual void OnRoundWaiting(int /*fragment*/, int64_t /*round*/, const std::string& /*reason*/) {}
   // Another one than told last, or it changed; looked at once a second. nullopt: none is open.
@@ -84,6 +96,8 @@ class DriverObserver {
                            int /*dropped*/, const std::string& /*reason*/) {}
   // Becomes of a contribution what a published global delta or the end record says. `late`: merged by a later round.
   virtual void OnSettled(v1::Settlement, bool /*late*/) {}
+  // Every fragment has committed the round.
+  virtual void OnRoundCommitted(const v1::RoundSummary&) {}
   virtual void OnPublished(uint64_t /*payload_bytes*/, int /*subscribers*/) {}
   // A record is durable, `took` after it was handed to the disk's thread.
   virtual void OnJournaled(absl::Duration /*took*/) {}

@@ -22,13 +22,6 @@ absl::StatusOr<Driver::Impl::MemberInfo*> Driver::Impl::MemberOf(const std::stri
   return &it->second;
 }
 
-// The store works in order: what was submitted before is durable when this is.
-template <typename Response>
-void Driver::Impl::ReplyWhenDurable(const PendingReply<Response>& reply, Response response) {
-  response.set_run_id(options_.config.run.id);
-  SubmitStore([] { return absl::OkStatus(); }, [reply, response] { reply(response); });
-}
-
 void Driver::Impl::DrainWorker(const v1::DrainWorkerRequest& request,
                                const PendingReply<v1::DrainWorkerResponse>& reply) {
   const std::string& worker = request.worker_id();

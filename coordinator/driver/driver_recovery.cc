@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/base/status_macros.h"
+#include "common/config/run_settings_proto.h"
 #include "coordinator/driver/driver_impl.h"
 #include "coordinator/driver/thread_pool.h"
 #include "coordinator/driver/wire.h"
@@ -20,26 +21,21 @@ absl::Status Driver::Impl::Recover(RecoveredState recovered) {
                           ParseRunConfig(recovered.run->config_yaml(), "the data folder's configuration"));
   DILOCO_RETURN_IF_ERROR(CheckSameRun(stored, options_.config));
   DILOCO_ASSIGN_OR_RETURN(RecoveredRun run, RebuildRun(recovered, options_.config, ParallelForOn(world_.pool)));
-  for (const int64_t committed : run.rounds.next_round) {
-    if (committed > options_.config.run.rounds) {
-      return absl::FailedPreconditionError(
-          absl::StrFormat("the data folder holds a run that has committed %d rounds, run.rounds says %d; raise it",
-                          committed, options_.config.run.rounds));
-    }
-  }
-  DILOCO_ASSIGN_OR_RETURN(
-      machine_,
-      RoundMachine::Restore(RoundOptions::From(options_.config, run.layout.fragment_count()), run.rounds, Now()));
-
   v1::RunRecord record = *recovered.run;
+  DILOCO_RETURN_IF_ERROR(RecoverSettings(recovered, run, &record));
   if (const Digest was = Digest::FromBytes(record.config_digest().value()); was != config_digest_) {
     world_.observer->OnConfigurationChanged(was, config_digest_);
     record.set_config_yaml(options_.config_yaml);
     *record.mutable_config_digest() = DigestToProto(config_digest_);
     DILOCO_RETURN_IF_ERROR(world_.store->AppendRun(record));
   }
-  run_ = std::make_unique<LaidOutRun>(std::move(run.layout), std::move(record), options_.config.rounds.quorum,
+  RoundOptions rounds = OptionsNow(run.layout.fragment_count());
+  rounds.stopped = record.stopped();
+  DILOCO_ASSIGN_OR_RETURN(machine_, RoundMachine::Restore(rounds, run.rounds, Now()));
+  if (record.paused()) machine_.Hold(HeldBy::kOperator);
+  run_ = std::make_unique<LaidOutRun>(std::move(run.layout), std::move(record), Config().rounds.quorum,
                                       run.snapshot_version);
+  PublishSettings(run_->record.changes());
   if (options_.config.wire.downlink_feedback()) {
     run_->residuals.emplace(*run_->layout, run.snapshot_version, run.rounds.next_round, run.residual);
   }
@@ -72,7 +68,37 @@ absl::Status Driver::Impl::Recover(RecoveredState recovered) {
   reported_phase_ = machine_.phase();
   world_.observer->OnPhase(reported_phase_);
   ReportMembers();
+  world_.observer->OnSettings(Config());
+  if (IsPaused()) world_.observer->OnRunPaused();
   return absl::OkStatus();
+}
+
+// The newest word counts: what an operator set in mid-run, or the file of a start where it says something else than the
+// file before it. Such a file is a change like any other, from here on.
+absl::Status Driver::Impl::RecoverSettings(const RecoveredState& recovered, const RecoveredRun& run,
+                                           v1::RunRecord* record) {
+  DILOCO_ASSIGN_OR_RETURN(const RunConfig stored,
+                          ParseRunConfig(record->config_yaml(), "the data folder's configuration"));
+  DILOCO_ASSIGN_OR_RETURN(settings_, RunSettingsFromProto(options_.config, record->changes()));
+  const std::vector<Setting> differing = DifferingSettings(stored, options_.config);
+  const int64_t has = record->changes().empty() ? stored.run.rounds : Config().run.rounds;
+  const bool is_final = record->stopped() || recovered.end != nullptr;
+  const int64_t wants = options_.config.run.rounds;
+  if (wants != stored.run.rounds && recovered.snapshot != nullptr && (is_final ? wants != has : wants < has)) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("the data folder holds a run of %d rounds%s, run.rounds says %d; put it back%s", has,
+                        is_final ? " that has ended or is stopped" : "", wants,
+                        is_final ? "" : ", `dilococtl run stop` ends a run early"));
+  }
+  if (!differing.empty()) {
+    const int64_t committed = *std::min_element(run.rounds.next_round.begin(), run.rounds.next_round.end());
+    DILOCO_RETURN_IF_ERROR(
+        AddChanges(ChangesOf(differing, run.layout, committed, record->changes()), stored, committed, record));
+    DILOCO_ASSIGN_OR_RETURN(settings_, RunSettingsFromProto(options_.config, record->changes()));
+  }
+  // What was checked against another file is checked again, now that all of it comes together.
+  return ParseRunConfig(EffectiveYaml(options_.config_yaml, settings_), "the configuration with what was changed since")
+      .status();
 }
 
 absl::Status Driver::Impl::RestoreConsensus(RecoveredRun run, const RecoveredState& recovered) {

@@ -77,11 +77,11 @@ void Driver::Impl::Carry(const PersistCommit& effect) {
       merging.view = std::move(view);
     }
   }
-  const CommitFacts facts{
-      .scalars = ComputeStepScalars(options_.config, effect.round, merging.norm, effect.participating_weight),
-      .settled = effect.settled,
-      .consensus_version = run_->keeper.version(),
-      .consensus_digest = run_->keeper.digests()[static_cast<size_t>(effect.fragment)]};
+  const CommitFacts facts{.scalars = ComputeStepScalars(settings_.At(effect.round), effect.round, merging.norm,
+                                                        effect.participating_weight),
+                          .settled = effect.settled,
+                          .consensus_version = run_->keeper.version(),
+                          .consensus_digest = run_->keeper.digests()[static_cast<size_t>(effect.fragment)]};
   merging.delta = BuildDelta(HeaderOf(effect.fragment, effect.round), std::move(merging.average), facts);
   journaled_.push_back(merging.delta);
   SubmitStore([store = world_.store, delta = merging.delta] { return store->AppendGlobalDelta(*delta); },
@@ -106,6 +106,9 @@ void Driver::Impl::Carry(const PublishGlobalDelta& effect) {
     const auto merged = static_cast<int>(merging.delta->commit.merged_count());
     world_.observer->OnCommitted(effect.fragment, effect.round, Now() - merging.view->opened, merged,
                                  merging.delta->settled.settled_size() - merged, merging.view->reason);
+    if (machine_.OldestOpenRound() > effect.round) {
+      world_.observer->OnRoundCommitted(run_->rounds.SummaryOf(effect.round, Now()));
+    }
   }
   DropStaleStaging();
   AdvanceConsensus();

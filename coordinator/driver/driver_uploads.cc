@@ -38,9 +38,10 @@ absl::Status Driver::Impl::CheckUpload(const v1::UploadRequest& request) const {
     return absl::InvalidArgumentError(
         absl::StrFormat("fragment %d: the layout has %d fragments", request.fragment(), fragments));
   }
-  if (request.round() < 0 || request.round() >= options_.config.run.rounds) {
+  // What is beyond the end of a run that was stopped is the end record's to settle.
+  if (request.round() < 0 || (request.round() >= Config().run.rounds && !run_->record.stopped())) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("round %d: the run has %d rounds", request.round(), options_.config.run.rounds));
+        absl::StrFormat("round %d: the run has %d rounds", request.round(), Config().run.rounds));
   }
   if (request.payload().size() > kMaxChunkBytes) {
     return absl::InvalidArgumentError(

@@ -73,6 +73,8 @@ void Driver::Impl::OpenSnapshot(const v1::FetchSnapshotRequest& request, const P
   if (record.has_scalars()) {
     *source.header.mutable_scalars() = record.scalars();
   }
+  source.header.mutable_settings()->set_run_id(record.run().run_id());
+  *source.header.mutable_settings()->mutable_changes() = run_->durable_changes;
   reply(std::move(source));
 }
 
@@ -137,10 +139,10 @@ void Driver::Impl::GetStatus(const v1::GetStatusRequest& request, const PendingR
   v1::GetStatusResponse response;
   response.set_run_id(options_.config.run.id);
   response.set_state(State());
-  response.set_reason(HoldReason().value_or(machine_.Reason(Now())));
+  response.set_reason(Reason());
   response.set_method(options_.config.method);
   response.set_rounds_committed(machine_.OldestOpenRound());
-  response.set_rounds_total(options_.config.run.rounds);
+  response.set_rounds_total(Config().run.rounds);
   response.set_workers_alive(WorkersAlive());
   response.set_workers_expected(static_cast<uint32_t>(options_.config.run.workers));
   if (run_ != nullptr) {
@@ -157,7 +159,7 @@ void Driver::Impl::GetStatus(const v1::GetStatusRequest& request, const PendingR
   response.set_snapshot_version(snapshot_ ? snapshot_->header.version() : -1);
   response.set_checkpoint_path(checkpoint_path_);
   response.set_checkpoint_version(checkpoint_version_);
-  response.set_quorum(static_cast<uint32_t>(options_.config.rounds.quorum));
+  response.set_quorum(static_cast<uint32_t>(Config().rounds.quorum));
   for (const RoundView& view : OpenRounds()) {
     if (view.round == machine_.OldestOpenRound()) {
       response.set_quorum(static_cast<uint32_t>(view.quorum));

@@ -82,12 +82,16 @@ void Driver::Impl::DescribeRun(const v1::DescribeRunRequest& request,
   response.set_protocol_version(kProtocolVersion);
   response.set_config_yaml(options_.config_yaml);
   *response.mutable_config_digest() = DigestToProto(config_digest_);
+  response.mutable_settings()->set_run_id(options_.config.run.id);
+  if (run_ != nullptr) {
+    *response.mutable_settings()->mutable_changes() = run_->durable_changes;
+  }
   reply(std::move(response));
 }
 
 void Driver::Impl::LayOut(Layout layout, v1::RunRecord record) {
-  machine_ = RoundMachine(RoundOptions::From(options_.config, layout.fragment_count()));
-  run_ = std::make_unique<LaidOutRun>(std::move(layout), std::move(record), options_.config.rounds.quorum,
+  machine_ = RoundMachine(OptionsNow(layout.fragment_count()));
+  run_ = std::make_unique<LaidOutRun>(std::move(layout), std::move(record), Config().rounds.quorum,
                                       /*version=*/0);
   if (options_.config.wire.downlink_feedback()) {
     run_->residuals.emplace(*run_->layout);
@@ -133,9 +137,9 @@ absl::Status Driver::Impl::CheckResumePoint(const v1::JoinRequest& request) cons
                                                       next_rounds.size(), run_->layout->fragment_count()));
   }
   for (const int64_t round : next_rounds) {
-    if (round < 0 || round > options_.config.run.rounds) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("a resume point at round %d of a run of %d rounds", round, options_.config.run.rounds));
+    // Beyond the end too: the run may have been stopped since.
+    if (round < 0) {
+      return absl::InvalidArgumentError(absl::StrFormat("a resume point at round %d; rounds count from 0", round));
     }
   }
   return absl::OkStatus();
@@ -210,8 +214,8 @@ void Driver::Impl::Carry(const diloco::AdmitWorker& effect) {
         v1::JoinResponse response;
         response.set_run_id(options_.config.run.id);
         *response.mutable_layout_digest() = DigestToProto(run_->layout->digest());
-        *response.mutable_heartbeat_interval() = DurationToProto(options_.config.rounds.heartbeat_interval);
-        *response.mutable_lease() = DurationToProto(options_.config.rounds.lease);
+        *response.mutable_heartbeat_interval() = DurationToProto(Config().rounds.heartbeat_interval);
+        *response.mutable_lease() = DurationToProto(Config().rounds.lease);
         *response.mutable_directive() = DirectiveFor(effect.worker, CommonDirective());
         response.set_first_round(effect.first_round);
         response.set_resumes(effect.resumes);
@@ -275,18 +279,17 @@ absl::Status Driver::Impl::CheckSessionMessage(const v1::SessionRequest& request
                                                       request.evaluations_size(), kMaxEvaluationsPerHeartbeat));
   }
   for (const v1::Evaluation& evaluation : request.evaluations()) {
-    if (evaluation.version() < 0 || evaluation.version() > options_.config.run.rounds) {
+    if (evaluation.version() < 0 || evaluation.version() > Config().run.rounds) {
       return absl::InvalidArgumentError(absl::StrFormat("an evaluation of version %d in a run of %d rounds",
-                                                        evaluation.version(), options_.config.run.rounds));
+                                                        evaluation.version(), Config().run.rounds));
     }
     if (evaluation.tokens() == 0) {
       return absl::InvalidArgumentError(
           absl::StrFormat("the evaluation of version %d is of no tokens", evaluation.version()));
     }
   }
-  if (request.last_round() < -1 || request.last_round() >= options_.config.run.rounds) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("a last round of %d in a run of %d rounds", request.last_round(), options_.config.run.rounds));
+  if (request.last_round() < -1) {
+    return absl::InvalidArgumentError(absl::StrFormat("a last round of %d; -1 is none", request.last_round()));
   }
   const int64_t fragments = run_ == nullptr ? 0 : run_->layout->fragment_count();
   if (request.abstentions_size() > fragments * options_.config.OpenRounds()) {

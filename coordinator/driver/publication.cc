@@ -107,6 +107,14 @@ std::string EndMessage(const v1::EndRecord& end) {
   return message.SerializeAsString();
 }
 
+std::string SettingsMessage(const std::string& run_id,
+                            const google::protobuf::RepeatedPtrField<v1::RunChange>& changes) {
+  v1::SubscribeResponse message;
+  message.mutable_run_settings()->set_run_id(run_id);
+  *message.mutable_run_settings()->mutable_changes() = changes;
+  return message.SerializeAsString();
+}
+
 std::string ResyncMessage(const std::string& run_id, const std::string& reason) {
   v1::SubscribeResponse message;
   message.mutable_resync()->set_run_id(run_id);

@@ -51,8 +51,10 @@ std::shared_ptr<const PublishedDelta> BuildDelta(const DeltaHeader& header, Enco
 // Errors, kDataLoss: chunks that do not make up such an array, or another digest than the commit record's.
 absl::StatusOr<std::vector<float>> DecodeDelta(const PublishedDelta& delta, const Codec& codec, uint64_t elements);
 
-// Serialised v1::SubscribeResponse that holds the end record, or asks for a resync.
+// Serialised v1::SubscribeResponse that holds the end record, the run's settings, or asks for a resync.
 std::string EndMessage(const v1::EndRecord& end);
+std::string SettingsMessage(const std::string& run_id,
+                            const google::protobuf::RepeatedPtrField<v1::RunChange>& changes);
 std::string ResyncMessage(const std::string& run_id, const std::string& reason);
 
 }  // namespace diloco

@@ -147,6 +147,10 @@ std::vector<v1::RoundSummary> RoundLog::List(const std::vector<RoundView>& open,
   return rounds;
 }
 
+v1::RoundSummary RoundLog::SummaryOf(int64_t round, MonotonicTime now) const {
+  return Summarise(round, &records_.at(round), {}, now);
+}
+
 std::optional<v1::DescribeRoundResponse> RoundLog::Describe(const std::vector<RoundView>& open, int64_t round,
                                                             MonotonicTime now) const {
   std::vector<const RoundView*> views;

@@ -36,6 +36,8 @@ class RoundLog {
 
   // `open`: the machine's rounds of all fragments. Newest first.
   std::vector<v1::RoundSummary> List(const std::vector<RoundView>& open, MonotonicTime now, size_t limit) const;
+  // Of a round that every fragment has committed; its summary is retained.
+  v1::RoundSummary SummaryOf(int64_t round, MonotonicTime now) const;
   // nullopt: neither open nor retained.
   std::optional<v1::DescribeRoundResponse> Describe(const std::vector<RoundView>& open, int64_t round,
                                                     MonotonicTime now) const;

@@ -9,13 +9,19 @@
 
 namespace diloco {
 
-FragmentRounds::FragmentRounds(int fragment, int64_t next_round, const RoundOptions& options)
+FragmentRounds::FragmentRounds(int fragment, int64_t next_round, const RoundOptions* options)
     : fragment_(fragment), options_(options), next_round_(next_round) {}
 
 void FragmentRounds::OpenWindow(MonotonicTime now) {
-  const int64_t end = std::min(next_round_ + options_.open_rounds, options_.rounds);
+  const int64_t end = std::min(next_round_ + options_->open_rounds, options_->rounds);
   while (next_round_ + static_cast<int64_t>(rounds_.size()) < end) rounds_.push_back({now, Collecting{}});
   changed_ = true;
+}
+
+void FragmentRounds::OptionsChanged(MonotonicTime now) {
+  DILOCO_CHECK(FirstUnclosed() <= options_->rounds);
+  while (next_round_ + static_cast<int64_t>(rounds_.size()) > options_->rounds) rounds_.pop_back();
+  OpenWindow(now);
 }
 
 Answer FragmentRounds::Classify(const std::string& worker, const Member& member, int64_t round) const {
@@ -29,9 +35,9 @@ Answer FragmentRounds::Classify(const std::string& worker, const Member& member,
   if (round <= member.settled_rounds[static_cast<size_t>(fragment_)] || round < member.oldest_round) {
     return {Verdict::kSettled, ""};
   }
-  if (round >= next_round_ + options_.open_rounds) {
+  if (round >= next_round_ + options_->open_rounds) {
     return {Verdict::kTooEarly, absl::StrCat("round ", round, " is too far ahead: the oldest open one is ", next_round_,
-                                             " and at most ", options_.open_rounds, " are open")};
+                                             " and at most ", options_->open_rounds, " are open")};
   }
   return {Verdict::kWanted, ""};
 }
@@ -86,12 +92,12 @@ bool FragmentRounds::HasClosed(int64_t round) const {
   return round < next_round_ || (round == next_round_ && !rounds_.empty() && !Collects(round));
 }
 
-void FragmentRounds::Advance(const Membership& members, bool members_changed, MonotonicTime now,
+void FragmentRounds::Advance(const Membership& members, bool changed, bool held, MonotonicTime now,
                              std::vector<RoundEffect>* effects) {
   const std::optional<MonotonicTime> wait_end = WaitEnd();
-  if (!changed_ && !members_changed && !(wait_end && now >= *wait_end)) return;
+  if (!changed_ && !changed && !(wait_end && now >= *wait_end)) return;
   changed_ = false;
-  // A later round's grace window runs while the oldest one is merged.
+  // A later round's grace window runs while the oldest one is merged, and every round's while the run is held.
   for (size_t i = 0; i < rounds_.size(); ++i) {
     Collecting* collecting = std::get_if<Collecting>(&rounds_[i].phase);
     if (collecting == nullptr) continue;
@@ -103,7 +109,7 @@ void FragmentRounds::Advance(const Membership& members, bool members_changed, Mo
       arrivals_.NoteQuorum(next_round_ + static_cast<int64_t>(i), now);
     }
   }
-  if (!Collects(next_round_)) return;
+  if (held || !Collects(next_round_)) return;
   const RoundFacts facts = Facts(0, members);
   Decision decision = Decide(facts, now);
   if (decision.close) Close(members, facts.quorum, std::move(decision.reason), effects);
@@ -130,7 +136,7 @@ std::vector<Settled> FragmentRounds::SettledBy(int64_t round, const Membership& 
     const auto& [worker, contributed_round] = key;
     if (contributed_round > round) continue;
     Settlement settlement = Settlement::kMerged;
-    if (contributed_round < round && options_.late == LatePolicy::kDrop) {
+    if (contributed_round < round && options_->late == LatePolicy::kDrop) {
       settlement = Settlement::kDroppedLate;
     } else if (contributed_round <= members.Find(worker)->settled_rounds[static_cast<size_t>(fragment_)]) {
       settlement = Settlement::kDroppedOutOfOrder;  // It arrived while a newer one was being merged.
@@ -246,12 +252,12 @@ std::optional<MonotonicTime> FragmentRounds::WaitEnd() const {
   const Collecting* collecting = std::get_if<Collecting>(&rounds_.front().phase);
   if (collecting == nullptr || !collecting->quorum_since) return std::nullopt;
   const MonotonicTime grace_end = *collecting->quorum_since + Grace(next_round_).length;
-  return options_.timeout ? std::min(grace_end, rounds_.front().opened + *options_.timeout) : grace_end;
+  return options_->timeout ? std::min(grace_end, rounds_.front().opened + *options_->timeout) : grace_end;
 }
 
 GraceWindow FragmentRounds::Grace(int64_t round) const {
-  if (options_.adaptive_grace) return arrivals_.Window(*options_.adaptive_grace, round);
-  return {.length = options_.grace_window, .basis = ""};
+  if (options_->adaptive_grace) return arrivals_.Window(*options_->adaptive_grace, round);
+  return {.length = options_->grace_window, .basis = ""};
 }
 
 const FragmentRounds::Closed* FragmentRounds::FixedSet() const {
@@ -261,11 +267,11 @@ const FragmentRounds::Closed* FragmentRounds::FixedSet() const {
 }
 
 int FragmentRounds::Quorum(const Membership& members, int64_t round) const {
-  if (options_.quorum < options_.workers) return options_.quorum;
+  if (options_->quorum < options_->workers) return options_->quorum;
   const auto left = std::count_if(members.all().begin(), members.all().end(), [&](const auto& entry) {
     return FindAnswer(entry.first, round) != nullptr || !entry.second.IsDoneBefore(round);
   });
-  return std::clamp(static_cast<int>(left), 1, options_.quorum);
+  return std::clamp(static_cast<int>(left), 1, options_->quorum);
 }
 
 const FragmentRounds::Entry* FragmentRounds::Find(const std::string& worker, int64_t round) const {
@@ -284,7 +290,7 @@ RoundFacts FragmentRounds::Facts(size_t index, const Membership& members) const 
   facts.quorum = Quorum(members, round);
   facts.grace_window = Grace(round);
   facts.opened = rounds_[index].opened;
-  facts.timeout = options_.timeout;
+  facts.timeout = options_->timeout;
   facts.live = members.CountAlive();
   if (const auto* collecting = std::get_if<Collecting>(&rounds_[index].phase)) {
     facts.quorum_since = collecting->quorum_since;
@@ -303,7 +309,7 @@ RoundFacts FragmentRounds::Facts(size_t index, const Membership& members) const 
   return facts;
 }
 
-std::vector<RoundView> FragmentRounds::Views(const Membership& members, MonotonicTime now) const {
+std::vector<RoundView> FragmentRounds::Views(const Membership& members, bool held, MonotonicTime now) const {
   std::vector<RoundView> views;
   for (size_t i = 0; i < rounds_.size(); ++i) {
     RoundFacts facts = Facts(i, members);
@@ -322,9 +328,9 @@ std::vector<RoundView> FragmentRounds::Views(const Membership& members, Monotoni
       view.reason = closed->reason;
       view.settled = closed->settled;
     } else {
-      const Decision decision = Decide(facts, now);
-      view.reason =
-          decision.close ? absl::StrCat(decision.reason, "; after round ", next_round_) : std::move(decision.reason);
+      Decision decision = Decide(facts, now);
+      const std::string first = i == 0 && held ? "once the run goes on" : absl::StrCat("after round ", next_round_);
+      view.reason = decision.close ? absl::StrCat(decision.reason, "; ", first) : std::move(decision.reason);
     }
     view.present = std::move(facts.present);
     view.awaited = std::move(facts.awaited);

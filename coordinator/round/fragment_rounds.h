@@ -30,10 +30,13 @@ struct Answer {
 
 class FragmentRounds {
  public:
-  FragmentRounds(int fragment, int64_t next_round, const RoundOptions& options);
+  // `options` outlive the object, and may change: see OptionsChanged.
+  FragmentRounds(int fragment, int64_t next_round, const RoundOptions* options);
 
   // Opens every round that the window reaches; from then on contributions are taken.
   void OpenWindow(MonotonicTime now);
+  // Rounds that are beyond the run's end now are not open any more; all others are looked at anew.
+  void OptionsChanged(MonotonicTime now);
 
   // By rules of this fragment alone: kWanted, or kStored and kRefused for what is held, kSettled, kTooEarly.
   Answer Classify(const std::string& worker, const Member& member, int64_t round) const;
@@ -50,9 +53,11 @@ class FragmentRounds {
   // as lines to be settled.
   int Expel(const std::string& worker);
 
-  // Closes the oldest round when Decide says so. Does nothing when nothing relevant has changed since the last call:
-  // an answer, a commit, the membership (`members_changed`), or a grace window or timeout that has ended.
-  void Advance(const Membership& members, bool members_changed, MonotonicTime now, std::vector<RoundEffect>* effects);
+  // Closes the oldest round when Decide says so and the run is not held. Does nothing when nothing relevant has changed
+  // since the last call: an answer, a commit, the membership or the hold (`changed`), or a grace window or timeout that
+  // has ended.
+  void Advance(const Membership& members, bool changed, bool held, MonotonicTime now,
+               std::vector<RoundEffect>* effects);
   PersistCommit FinishMerge(int64_t round);
   // The round is committed: returns what it settled, and opens the next one.
   std::vector<Settled> FinishCommit(int64_t round, MonotonicTime now);
@@ -60,7 +65,9 @@ class FragmentRounds {
   std::vector<Settled> Leftovers() const;
 
   int64_t next_round() const { return next_round_; }
-  bool finished() const { return next_round_ == options_.rounds; }
+  bool finished() const { return next_round_ == options_->rounds; }
+  // Oldest round whose set is not fixed.
+  int64_t FirstUnclosed() const { return next_round_ + (FixedSet() != nullptr ? 1 : 0); }
   // Newest round with something held of this worker; -1: none.
   int64_t NewestHeld(const std::string& worker) const;
   // The oldest round cannot reach its quorum without `worker`.
@@ -69,7 +76,7 @@ class FragmentRounds {
   bool TakesPart(const std::string& worker, const Member& member) const;
   // When the oldest round, its quorum met, waits no longer.
   std::optional<MonotonicTime> WaitEnd() const;
-  std::vector<RoundView> Views(const Membership& members, MonotonicTime now) const;
+  std::vector<RoundView> Views(const Membership& members, bool held, MonotonicTime now) const;
 
  private:
   struct Contribution {
@@ -122,7 +129,7 @@ class FragmentRounds {
   double ParticipatingWeight(int64_t round, const std::vector<Settled>& settled, const Membership& members) const;
 
   int fragment_;
-  RoundOptions options_;
+  const RoundOptions* options_;
   int64_t next_round_;        // Oldest round that has not committed.
   std::deque<Round> rounds_;  // next_round_ and what follows it.
   std::map<Key, Entry> held_;

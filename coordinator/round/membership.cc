@@ -25,7 +25,7 @@ std::string EvictionText(const std::string& worker) {
                       "` lets it join again");
 }
 
-Membership::Membership(const RoundOptions& options) : options_(options) {}
+Membership::Membership(const RoundOptions* options) : options_(options) {}
 
 void Membership::Restore(const RecoveredRounds::Member& recovered, MonotonicTime now) {
   Admit(recovered.worker, recovered.incarnation, recovered.first_round, now);
@@ -72,16 +72,16 @@ RoundEffect Membership::Join(const WorkerJoined& event, int64_t first_round, boo
   }
   if (ended) {
     return Refuse(event, RefuseWorker::Reason::kRunEnded,
-                  absl::StrCat("the run has ended: all ", options_.rounds, " rounds are committed"));
+                  absl::StrCat("the run has ended: all ", options_->rounds, " rounds are committed"));
   }
   if (known && it->second.state == MemberState::kAlive && event.id_in_session) {
     return Refuse(event, RefuseWorker::Reason::kIdInUse,
                   absl::StrCat("worker id \"", event.worker, "\" is in use; stop the other process and wait ",
-                               absl::FormatDuration(options_.lease), ", or choose another id"));
+                               absl::FormatDuration(options_->lease), ", or choose another id"));
   }
-  if (!known && members_.size() >= static_cast<size_t>(options_.max_members)) {
+  if (!known && members_.size() >= static_cast<size_t>(options_->max_members)) {
     return Refuse(event, RefuseWorker::Reason::kTooManyMembers,
-                  absl::StrCat("the run has had ", options_.max_members,
+                  absl::StrCat("the run has had ", options_->max_members,
                                " members, which is its limit; join again under one of their ids"));
   }
   Admit(event.worker, event.incarnation, first_round, now);
@@ -139,7 +139,7 @@ void Membership::End(const std::string& worker, MemberState state) {
 
 void Membership::ExpireLeases(MonotonicTime now, std::vector<RoundEffect>* effects) {
   for (auto& [worker, member] : members_) {
-    if (member.state != MemberState::kAlive || now < member.last_heard + options_.lease) continue;
+    if (member.state != MemberState::kAlive || now < member.last_heard + options_->lease) continue;
     member.state = MemberState::kLost;
     changed_ = true;
     effects->emplace_back(WorkerLost{worker});
@@ -187,7 +187,7 @@ std::optional<MonotonicTime> Membership::NextLeaseEnd() const {
   std::optional<MonotonicTime> next;
   for (const auto& [worker, member] : members_) {
     if (member.state != MemberState::kAlive) continue;
-    const MonotonicTime end = member.last_heard + options_.lease;
+    const MonotonicTime end = member.last_heard + options_->lease;
     if (!next || end < *next) next = end;
   }
   return next;
@@ -218,7 +218,7 @@ void Membership::Admit(const std::string& worker, uint64_t incarnation, int64_t 
   member.oldest_round = first_round;
   member.last_round.reset();
   member.last_heard = now;
-  member.settled_rounds.resize(static_cast<size_t>(options_.fragments), -1);
+  member.settled_rounds.resize(static_cast<size_t>(options_->fragments), -1);
   changed_ = true;
 }
 

@@ -40,7 +40,8 @@ std::string EvictionText(const std::string& worker);
 
 class Membership {
  public:
-  explicit Membership(const RoundOptions& options);
+  // `options` outlive the object, and may change.
+  explicit Membership(const RoundOptions* options);
 
   // A member that recovery found, alive with a fresh lease, or left for good, or evicted.
   void Restore(const RecoveredRounds::Member& recovered, MonotonicTime now);
@@ -84,7 +85,7 @@ class Membership {
   // It left or is evicted.
   void End(const std::string& worker, MemberState state);
 
-  const RoundOptions options_;
+  const RoundOptions* const options_;
   std::map<std::string, Member> members_;
   int64_t admissions_ = 0;
   bool changed_ = false;

@@ -93,11 +93,11 @@ RoundOptions RoundOptions::From(const RunConfig& config, int fragments) {
 }
 
 struct RoundMachine::State {
-  explicit State(const RoundOptions& round_options) : options(round_options), members(round_options) {
+  explicit State(const RoundOptions& round_options) : options(round_options), members(&options) {
     DILOCO_CHECK(options.workers >= 1 && options.quorum >= 1 && options.quorum <= options.workers);
     DILOCO_CHECK(options.rounds >= 1 && options.open_rounds >= 1 && options.fragments >= 1);
     DILOCO_CHECK(options.max_members >= options.workers);
-    for (int i = 0; i < options.fragments; ++i) fragments.emplace_back(i, /*next_round=*/0, options);
+    for (int i = 0; i < options.fragments; ++i) fragments.emplace_back(i, /*next_round=*/0, &options);
   }
 
   using Effects = std::vector<RoundEffect>;
@@ -162,10 +162,13 @@ struct RoundMachine::State {
   FragmentRounds& Fragment(int index) { return fragments.at(static_cast<size_t>(index)); }
   const FragmentRounds& Fragment(int index) const { return fragments.at(static_cast<size_t>(index)); }
 
+  bool held() const { return !holds.empty(); }
+
   RoundOptions options;
   RunPhase phase = RunPhase::kSeeding;
-  bool held = false;
-  bool ending = false;  // PersistEnd was asked for: what it settles is fixed.
+  std::set<HeldBy> holds;
+  bool released = false;  // Since the last Advance.
+  bool ending = false;    // PersistEnd was asked for: what it settles is fixed.
   Membership members;
   std::vector<FragmentRounds> fragments;
 };
@@ -229,12 +232,13 @@ void RoundMachine::State::Handle(const CommitPersisted& event, MonotonicTime now
 }
 
 void RoundMachine::State::Advance(MonotonicTime now, Effects* effects) {
-  if (held) return;
-  if (phase == RunPhase::kWaitingForWorkers && members.CountStaying() >= options.workers) StartTraining(now);
+  const bool starts = phase == RunPhase::kWaitingForWorkers && members.CountStaying() >= options.workers;
+  if (starts && !held()) StartTraining(now);
   const bool members_changed = members.TakeChanged();
+  const bool changed = std::exchange(released, false) || members_changed;
   if (phase != RunPhase::kTraining || ending) return;
-  for (FragmentRounds& fragment : fragments) fragment.Advance(members, members_changed, now, effects);
-  if (!AllFinished()) return;
+  for (FragmentRounds& fragment : fragments) fragment.Advance(members, changed, held(), now, effects);
+  if (held() || !AllFinished()) return;
   ending = true;
   PersistEnd end;
   for (const FragmentRounds& fragment : fragments) {
@@ -247,11 +251,12 @@ void RoundMachine::State::Advance(MonotonicTime now, Effects* effects) {
 Answer RoundMachine::State::Classify(const ContributionId& id, uint64_t incarnation) const {
   const Member* member = members.Current(id.worker, incarnation);
   if (member == nullptr) return {Verdict::kRefused, "not a member under this incarnation; join again"};
-  if (id.fragment < 0 || id.fragment >= options.fragments || id.round < 0 || id.round >= options.rounds) {
+  const bool beyond = id.round >= options.rounds;
+  if (id.fragment < 0 || id.fragment >= options.fragments || id.round < 0 || (beyond && !options.stopped)) {
     return {Verdict::kRefused, absl::StrCat("fragment ", id.fragment, ", round ", id.round, ": the run has ",
                                             options.fragments, " fragments and ", options.rounds, " rounds")};
   }
-  if (ending || phase == RunPhase::kEnded) return {Verdict::kSettled, ""};
+  if (ending || phase == RunPhase::kEnded || beyond) return {Verdict::kSettled, ""};
   if (phase != RunPhase::kTraining) return {Verdict::kTooEarly, "training has not started"};
   return Fragment(id.fragment).Classify(id.worker, *member, id.round);
 }
@@ -309,7 +314,36 @@ std::vector<RoundEffect> RoundMachine::Step(const RoundEvent& event, MonotonicTi
   return effects;
 }
 
-void RoundMachine::Hold() { state_->held = true; }
+void RoundMachine::Hold(HeldBy cause) { state_->holds.insert(cause); }
+
+void RoundMachine::Release(HeldBy cause) {
+  if (state_->holds.erase(cause) == 1) state_->released = true;
+}
+
+void RoundMachine::SetOptions(const RoundOptions& options, MonotonicTime now) {
+  State& state = *state_;
+  DILOCO_CHECK(options.workers == state.options.workers && options.open_rounds == state.options.open_rounds &&
+               options.fragments == state.options.fragments && options.max_members == state.options.max_members);
+  DILOCO_CHECK(options.quorum >= 1 && options.quorum <= options.workers);
+  DILOCO_CHECK(ended() ? options.rounds == state.options.rounds : options.rounds >= EarliestEnd());
+  state.options = options;
+  if (state.phase != RunPhase::kTraining || state.ending) return;
+  for (FragmentRounds& fragment : state.fragments) fragment.OptionsChanged(now);
+}
+
+int64_t RoundMachine::EarliestEnd() const {
+  int64_t end = std::min(state_->OldestOpenRound() + 1, state_->options.rounds);
+  for (const FragmentRounds& fragment : state_->fragments) end = std::max(end, fragment.FirstUnclosed());
+  return end;
+}
+
+int64_t RoundMachine::OldestUnclosedRound() const {
+  int64_t oldest = state_->options.rounds;
+  for (const FragmentRounds& fragment : state_->fragments) oldest = std::min(oldest, fragment.FirstUnclosed());
+  return oldest;
+}
+
+bool RoundMachine::ended() const { return state_->ending || state_->phase == RunPhase::kEnded; }
 
 Verdict RoundMachine::Ask(const ContributionId& id, uint64_t incarnation) const {
   return state_->Classify(id, incarnation).verdict;
@@ -322,7 +356,7 @@ bool RoundMachine::IsMember(const std::string& worker, uint64_t incarnation) con
 
 std::optional<MonotonicTime> RoundMachine::NextDeadline() const {
   std::optional<MonotonicTime> next = state_->members.NextLeaseEnd();
-  if (state_->held) return next;  // A wait that is over would be due for ever, since nothing closes.
+  if (state_->held()) return next;  // A wait that is over would be due for ever, since nothing closes.
   for (const FragmentRounds& fragment : state_->fragments) {
     const std::optional<MonotonicTime> wait_end = fragment.WaitEnd();
     if (wait_end && (!next || *wait_end < *next)) next = wait_end;
@@ -348,11 +382,11 @@ std::string RoundMachine::Reason(MonotonicTime now) const {
   }
   for (const FragmentRounds& fragment : state_->fragments) {
     if (fragment.finished() || fragment.next_round() != OldestOpenRound()) continue;
-    const RoundView oldest = fragment.Views(state_->members, now).front();
+    const RoundView oldest = fragment.Views(state_->members, state_->held(), now).front();
     return absl::StrCat("round ", oldest.round, " of fragment ", oldest.fragment,
                         oldest.phase == RoundPhase::kCollecting ? ": " : " is being merged: ", oldest.reason);
   }
-  return "the end record is being written";
+  return state_->held() ? "the end record waits until the run goes on" : "the end record is being written";
 }
 
 std::string RoundMachine::Seeder() const {
@@ -385,7 +419,7 @@ std::vector<MemberView> RoundMachine::Members() const {
 }
 
 std::vector<RoundView> RoundMachine::OpenRounds(int fragment, MonotonicTime now) const {
-  return state_->Fragment(fragment).Views(state_->members, now);
+  return state_->Fragment(fragment).Views(state_->members, state_->held(), now);
 }
 
 absl::StatusOr<RoundMachine> RoundMachine::Restore(const RoundOptions& options, const RecoveredRounds& recovered,
@@ -395,7 +429,7 @@ absl::StatusOr<RoundMachine> RoundMachine::Restore(const RoundOptions& options, 
   State& state = *machine.state_;
   for (const RecoveredRounds::Member& member : recovered.members) state.members.Restore(member, now);
   for (int i = 0; i < options.fragments; ++i) {
-    state.Fragment(i) = FragmentRounds(i, recovered.next_round[static_cast<size_t>(i)], options);
+    state.Fragment(i) = FragmentRounds(i, recovered.next_round[static_cast<size_t>(i)], &state.options);
   }
   if (recovered.ended) {
     state.phase = RunPhase::kEnded;

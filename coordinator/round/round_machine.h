@@ -54,6 +54,7 @@ struct RoundOptions {
   absl::Duration lease;  // Silence after which a member is lost.
   LatePolicy late = LatePolicy::kMerge;
   int64_t rounds = 1;       // Length of the run.
+  bool stopped = false;     // An operator ended it early: the end record settles what is sent for later rounds.
   int64_t open_rounds = 1;  // RunConfig::OpenRounds().
   int fragments = 1;
   int max_members = 1;  // Members ever, lost and left ones among them.
@@ -64,6 +65,8 @@ struct RoundOptions {
 enum class RunPhase { kSeeding, kWaitingForWorkers, kTraining, kEnded };
 enum class RoundPhase { kCollecting, kMerging, kCommitting, kCommitted };
 enum class MemberState { kAlive, kLost, kLeft, kEvicted };
+// What keeps rounds from closing, whatever Decide says.
+enum class HeldBy { kLostDisk, kOperator };
 
 // A member as the machine sees it, for status and tests.
 struct MemberView {
@@ -120,8 +123,22 @@ class RoundMachine {
   ~RoundMachine();
 
   std::vector<RoundEffect> Step(const RoundEvent& event, MonotonicTime now);
-  // From now on the run does not start and no round closes; what has closed is still merged and committed.
-  void Hold();
+  // Each of these three takes effect with the next Step.
+  //
+  // While there is any cause the run does not start, no round closes and the run does not end; what has closed is still
+  // merged and committed. Time goes on: leases end, and grace windows of rounds that have their quorum.
+  void Hold(HeldBy cause);
+  void Release(HeldBy cause);
+  // Other rules from now on, for every round that has not closed: quorum, grace window, timeout, lease, late, rounds
+  // and `stopped` may differ, the rest not. `rounds` is at least EarliestEnd() and, once ended(), as before.
+  void SetOptions(const RoundOptions& options, MonotonicTime now);
+  // The fewest rounds that the run can end with: the oldest open round is its last, or the first one that no fragment
+  // has gone beyond.
+  int64_t EarliestEnd() const;
+  // Oldest round that not every fragment has closed; `rounds`: there is none.
+  int64_t OldestUnclosedRound() const;
+  // What the end record settles is fixed.
+  bool ended() const;
 
   // Whether the bytes of a contribution are wanted, before they are taken in. kWanted: send them. kStored and kRefused
   // speak of what is held under the id; kRefused also answers what no member may send. kSettled covers rounds before

@@ -23,12 +23,19 @@ Access AccessOf(Method method) {
     case Method::kListWorkers:
     case Method::kDescribeWorker:
     case Method::kListCheckpoints:
+    case Method::kGetConfig:
+    case Method::kWatchEvents:
       return Access::kReading;
     case Method::kSaveCheckpoint:
     case Method::kDrainWorker:
     case Method::kEvictWorker:
     case Method::kAdmitWorker:
     case Method::kRecoverConsensus:
+    case Method::kPauseRun:
+    case Method::kResumeRun:
+    case Method::kStopRun:
+    case Method::kExtendRun:
+    case Method::kSetConfig:
       return Access::kChanging;
   }
   DILOCO_CHECK(false);

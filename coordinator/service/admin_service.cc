@@ -1,6 +1,9 @@
 #include "coordinator/service/admin_service.h"
 
+#include <memory>
+
 #include "coordinator/service/checks.h"
+#include "coordinator/service/event_stream.h"
 #include "coordinator/service/unary.h"
 
 namespace diloco {
@@ -80,6 +83,50 @@ grpc::ServerUnaryReactor* AdminServiceImpl::RecoverConsensus(grpc::CallbackServe
                                                              v1::RecoverConsensusResponse* response) {
   const absl::Status form = request->worker_id().empty() ? CheckAdminForm(*request) : CheckWorkerForm(*request);
   return AnswerCall(world_, Method::kRecoverConsensus, context, *request, form, response, &Driver::RecoverConsensus);
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::PauseRun(grpc::CallbackServerContext* context,
+                                                     const v1::PauseRunRequest* request,
+                                                     v1::PauseRunResponse* response) {
+  return AnswerCall(world_, Method::kPauseRun, context, *request, CheckAdminForm(*request), response,
+                    &Driver::PauseRun);
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::ResumeRun(grpc::CallbackServerContext* context,
+                                                      const v1::ResumeRunRequest* request,
+                                                      v1::ResumeRunResponse* response) {
+  return AnswerCall(world_, Method::kResumeRun, context, *request, CheckAdminForm(*request), response,
+                    &Driver::ResumeRun);
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::StopRun(grpc::CallbackServerContext* context,
+                                                    const v1::StopRunRequest* request, v1::StopRunResponse* response) {
+  return AnswerCall(world_, Method::kStopRun, context, *request, CheckAdminForm(*request), response, &Driver::StopRun);
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::ExtendRun(grpc::CallbackServerContext* context,
+                                                      const v1::ExtendRunRequest* request,
+                                                      v1::ExtendRunResponse* response) {
+  return AnswerCall(world_, Method::kExtendRun, context, *request, CheckAdminForm(*request), response,
+                    &Driver::ExtendRun);
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::SetConfig(grpc::CallbackServerContext* context,
+                                                      const v1::SetConfigRequest* request,
+                                                      v1::SetConfigResponse* response) {
+  return AnswerCall(world_, Method::kSetConfig, context, *request, CheckForm(*request), response, &Driver::SetConfig);
+}
+
+grpc::ServerUnaryReactor* AdminServiceImpl::GetConfig(grpc::CallbackServerContext* context,
+                                                      const v1::GetConfigRequest* request,
+                                                      v1::GetConfigResponse* response) {
+  return AnswerCall(world_, Method::kGetConfig, context, *request, CheckAdminForm(*request), response,
+                    &Driver::GetConfig);
+}
+
+grpc::ServerWriteReactor<v1::WatchEventsResponse>* AdminServiceImpl::WatchEvents(
+    grpc::CallbackServerContext* context, const v1::WatchEventsRequest* request) {
+  return Launch(std::make_shared<EventStream>(&world_, context), *request);
 }
 
 }  // namespace diloco

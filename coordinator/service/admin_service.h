@@ -36,6 +36,20 @@ class AdminServiceImpl final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* RecoverConsensus(grpc::CallbackServerContext* context,
                                              const v1::RecoverConsensusRequest* request,
                                              v1::RecoverConsensusResponse* response) override;
+  grpc::ServerUnaryReactor* PauseRun(grpc::CallbackServerContext* context, const v1::PauseRunRequest* request,
+                                     v1::PauseRunResponse* response) override;
+  grpc::ServerUnaryReactor* ResumeRun(grpc::CallbackServerContext* context, const v1::ResumeRunRequest* request,
+                                      v1::ResumeRunResponse* response) override;
+  grpc::ServerUnaryReactor* StopRun(grpc::CallbackServerContext* context, const v1::StopRunRequest* request,
+                                    v1::StopRunResponse* response) override;
+  grpc::ServerUnaryReactor* ExtendRun(grpc::CallbackServerContext* context, const v1::ExtendRunRequest* request,
+                                      v1::ExtendRunResponse* response) override;
+  grpc::ServerUnaryReactor* SetConfig(grpc::CallbackServerContext* context, const v1::SetConfigRequest* request,
+                                      v1::SetConfigResponse* response) override;
+  grpc::ServerUnaryReactor* GetConfig(grpc::CallbackServerContext* context, const v1::GetConfigRequest* request,
+                                      v1::GetConfigResponse* response) override;
+  grpc::ServerWriteReactor<v1::WatchEventsResponse>* WatchEvents(grpc::CallbackServerContext* context,
+                                                                 const v1::WatchEventsRequest* request) override;
 
  private:
   const ServiceWorld& world_;

@@ -99,6 +99,18 @@ absl::Status CheckForm(const v1::ProbeRequest& request) {
   return Limit("payload, in bytes,", request.payload().size(), kMaxChunkBytes);
 }
 
+absl::Status CheckForm(const v1::SetConfigRequest& request) {
+  DILOCO_RETURN_IF_ERROR(CheckAdminForm(request));
+  if (request.settings().empty()) return absl::InvalidArgumentError("no setting is given; give KEY=VALUE");
+  DILOCO_RETURN_IF_ERROR(
+      Limit("number of settings", static_cast<uint64_t>(request.settings_size()), kMaxSettingsPerChange));
+  for (const v1::Setting& setting : request.settings()) {
+    DILOCO_RETURN_IF_ERROR(Limit("name of a setting, in bytes,", setting.key().size(), kMaxNameBytes));
+    DILOCO_RETURN_IF_ERROR(Limit("value of a setting, in bytes,", setting.value().size(), kMaxNameBytes));
+  }
+  return absl::OkStatus();
+}
+
 bool PayloadIsGood(const v1::UploadRequest& request) {
   return ComputeCrc32c(request.payload()).value == request.crc32c();
 }

@@ -23,6 +23,7 @@ absl::Status CheckForm(const v1::FetchSnapshotRequest& request);
 absl::Status CheckForm(const v1::SeedRequest& request);
 
 absl::Status CheckForm(const v1::ProbeRequest& request);
+absl::Status CheckForm(const v1::SetConfigRequest& request);
 
 // The administrators' requests carry a run id, and nothing else of any length.
 template <typename Request>

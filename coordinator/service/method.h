@@ -25,12 +25,20 @@ enum class Method : size_t {
   kDescribeWorker,
   kListCheckpoints,
   kProbe,
+  kPauseRun,
+  kResumeRun,
+  kStopRun,
+  kExtendRun,
+  kSetConfig,
+  kGetConfig,
+  kWatchEvents,
 };
 
 inline constexpr const char* kMethodNames[] = {
-    "DescribeRun",      "Join",           "Session",         "Upload",      "Subscribe",
-    "FetchSnapshot",    "Seed",           "GetStatus",       "ListRounds",  "DescribeRound",
-    "ListWorkers",      "SaveCheckpoint", "DrainWorker",     "EvictWorker", "AdmitWorker",
-    "RecoverConsensus", "DescribeWorker", "ListCheckpoints", "Probe"};
+    "DescribeRun", "Join",        "Session",     "Upload",           "Subscribe",      "FetchSnapshot",
+    "Seed",        "GetStatus",   "ListRounds",  "DescribeRound",    "ListWorkers",    "SaveCheckpoint",
+    "DrainWorker", "EvictWorker", "AdmitWorker", "RecoverConsensus", "DescribeWorker", "ListCheckpoints",
+    "Probe",       "PauseRun",    "ResumeRun",   "StopRun",          "ExtendRun",      "SetConfig",
+    "GetConfig",   "WatchEvents"};
 
 }  // namespace diloco

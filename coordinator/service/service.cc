@@ -31,6 +31,7 @@ class Service::Impl {
                .probe_time = options_.probe_time,
                .tracer = options_.tracer,
                .driver = driver,
+               .events = options_.events,
                .metrics = metrics,
                .files = files,
                .readers = &readers_,

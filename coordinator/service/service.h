@@ -16,6 +16,7 @@
 #include "common/tls/tls_files.h"
 #include "common/trace/trace.h"
 #include "coordinator/driver/driver.h"
+#include "coordinator/driver/event_log.h"
 #include "coordinator/service/call_limits.h"
 
 namespace diloco {
@@ -23,6 +24,7 @@ namespace diloco {
 struct ServiceOptions {
   std::string run_id;
   HostPort address;                                            // Port 0: any free one.
+  EventLog* events = nullptr;                                  // Outlives the service.
   TlsFiles tls;                                                // Checked before. Not given: plaintext.
   bool reflection = false;                                     // Standard server reflection.
   CallLimits::Options limits;                                  // Of each caller.

@@ -10,6 +10,7 @@
 #include "common/metrics/coordinator_metrics.h"
 #include "common/trace/trace.h"
 #include "coordinator/driver/driver.h"
+#include "coordinator/driver/event_log.h"
 #include "coordinator/driver/executor.h"
 #include "coordinator/service/gatekeeper.h"
 #include "coordinator/service/stream_set.h"
@@ -23,6 +24,7 @@ struct ServiceWorld {
   absl::Duration probe_time;         // Of a whole probe.
   Tracer* tracer = nullptr;          // May be null.
   Driver* driver = nullptr;
+  EventLog* events = nullptr;
   CoordinatorMetrics* metrics = nullptr;
   FileSystem* files = nullptr;  // OpenForRead only, on `readers`.
   Executor* readers = nullptr;

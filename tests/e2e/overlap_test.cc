@@ -95,9 +95,9 @@ class SteppedTrainer final : public DriftTrainer {
   explicit SteppedTrainer(SteppedLink* link)
       : DriftTrainer({.elements = kTensors * kElements, .tensors = kTensors}), link_(link) {}
 
-  absl::StatusOr<StepReport> Step(int64_t step) override {
+  absl::StatusOr<StepReport> Step(int64_t step, double rate) override {
     link_->Step(step / kInnerSteps);
-    return DriftTrainer::Step(step);
+    return DriftTrainer::Step(step, rate);
   }
 
  private:

@@ -34,12 +34,12 @@ class ClosingTrainer final : public DriftTrainer {
   ClosingTrainer(TcpProxy* link, std::promise<void>* closed)
       : DriftTrainer({.elements = 1 << 20, .tensors = 1}), link_(link), closed_(closed) {}
 
-  absl::StatusOr<StepReport> Step(int64_t step) override {
+  absl::StatusOr<StepReport> Step(int64_t step, double rate) override {
     if (step == 0) {
       link_->Hold();
       closed_->set_value();
     }
-    return DriftTrainer::Step(step);
+    return DriftTrainer::Step(step, rate);
   }
 
  private:

@@ -238,9 +238,9 @@ class LinkedTrainer final : public DriftTrainer {
  public:
   explicit LinkedTrainer(std::function<void(int64_t step)> on_step)
       : DriftTrainer({.elements = 2 * kElements, .tensors = 2}), on_step_(std::move(on_step)) {}
-  absl::StatusOr<StepReport> Step(int64_t step) override {
+  absl::StatusOr<StepReport> Step(int64_t step, double rate) override {
     on_step_(step);
-    return DriftTrainer::Step(step);
+    return DriftTrainer::Step(step, rate);
   }
 
  private:

@@ -36,9 +36,9 @@ class CountedTrainer final : public DriftTrainer {
   CountedTrainer(const TcpProxy* proxy, uint64_t* sent_before)
       : DriftTrainer({.elements = kElements, .tensors = kFragments}), proxy_(proxy), sent_before_(sent_before) {}
 
-  absl::StatusOr<StepReport> Step(int64_t step) override {
+  absl::StatusOr<StepReport> Step(int64_t step, double rate) override {
     if (step == 0) *sent_before_ = proxy_->upstream_bytes();
-    return DriftTrainer::Step(step);
+    return DriftTrainer::Step(step, rate);
   }
 
  private:

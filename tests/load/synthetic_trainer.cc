@@ -20,9 +20,9 @@ class PoisonedTrainer final : public Trainer {
 
   std::vector<TensorSpec> Tensors() const override { return inner_->Tensors(); }
   void SetLayout(const Layout& layout) override { inner_->SetLayout(layout); }
-  absl::StatusOr<StepReport> Step(int64_t step) override {
+  absl::StatusOr<StepReport> Step(int64_t step, double rate) override {
     poisoned_ = poisoned_ || step == nan_at_step_;
-    return inner_->Step(step);
+    return inner_->Step(step, rate);
   }
   absl::StatusOr<StepReport> ComputeGradient(int64_t step, absl::Span<float> out) override {
     DILOCO_ASSIGN_OR_RETURN(const StepReport report, inner_->ComputeGradient(step, out));
@@ -66,9 +66,9 @@ class SteppingTrainer final : public QuadraticTrainer {
   SteppingTrainer(const Trajectory& trajectory, int worker, std::function<void(int64_t, const Vector&)> on_step)
       : QuadraticTrainer(trajectory, worker), on_step_(std::move(on_step)) {}
 
-  absl::StatusOr<StepReport> Step(int64_t step) override {
+  absl::StatusOr<StepReport> Step(int64_t step, double rate) override {
     if (on_step_) on_step_(step, theta());
-    return QuadraticTrainer::Step(step);
+    return QuadraticTrainer::Step(step, rate);
   }
 
  private:

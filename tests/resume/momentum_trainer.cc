@@ -42,7 +42,7 @@ float MomentumTrainer::Gradient(int64_t step, size_t i) const {
   return theta_[i] - 0.1F * static_cast<float>((i + static_cast<size_t>(options_.worker)) % 5) + noise;
 }
 
-absl::StatusOr<StepReport> MomentumTrainer::Step(int64_t step) {
+absl::StatusOr<StepReport> MomentumTrainer::Step(int64_t step, double /*rate*/) {
   if (options_.on_step) options_.on_step(step);
   const double loss = Loss(theta_);
   ++updates_;

@@ -76,7 +76,8 @@ Cluster::Cluster(Scenario scenario, Shim shim)
                     .disk_time = scenario_.disk_time,
                     .pool_time = scenario_.pool_time},
                    {.loop = &loop_, .random = &random_, .disk = &disk_, .points = &points_, .witness = &auditor_}),
-      service_(scenario_.service, shim, &coordinator_, &random_) {
+      service_(scenario_.service, shim, &coordinator_, &random_),
+      longest_(scenario_.config.run.rounds) {
   ForgetHeaps();
   if (shim == Shim::kPublishBeforeSync) disk_.IgnoreSyncs();
   disk_.SetOnAppend([this](std::string_view message) { auditor_.OnJournaled(service_.OnJournaled(message)); });
@@ -88,6 +89,7 @@ Cluster::Cluster(Scenario scenario, Shim shim)
   coordinator_.SetOnUp([this] {
     auditor_.OnCoordinatorRecovered(&disk_, kFolder);
     if (healed_) AdmitAll();
+    if (healed_) Ask(&Driver::ResumeRun, v1::ResumeRunRequest());
     for (const auto& worker : workers_) worker->CoordinatorIsUp();
   });
   for (const Scenario::Worker& worker : scenario_.workers) {
@@ -221,15 +223,54 @@ void Cluster::Inject(Fault fault) {
       Ask(&Driver::EvictWorker, worker->id());
       loop_.After(4 * pause, [this] { AdmitAll(); });
       break;
+    case Fault::kPause:
+      Ask(&Driver::PauseRun, v1::PauseRunRequest());
+      loop_.After(4 * pause, [this] { Ask(&Driver::ResumeRun, v1::ResumeRunRequest()); });
+      break;
+    case Fault::kSteer:
+      Steer();
+      break;
+  }
+}
+
+void Cluster::Steer() {
+  const RunConfig& config = scenario_.config;
+  const auto set = [this](const std::string& key, const std::string& value) {
+    v1::SetConfigRequest request;
+    v1::Setting* setting = request.add_settings();
+    setting->set_key(key);
+    setting->set_value(value);
+    Ask(&Driver::SetConfig, std::move(request));
+  };
+  if (random_.Chance(0.1)) {
+    auditor_.OnStopAsked();
+    Ask(&Driver::StopRun, v1::StopRunRequest());
+  } else if (random_.Chance(0.3) && longest_ < 2 * config.run.rounds) {
+    longest_ += random_.Between(1, 3);
+    auditor_.OnLengthAsked(longest_);
+    v1::ExtendRunRequest request;
+    request.set_rounds(longest_);
+    Ask(&Driver::ExtendRun, request);
+  } else if (random_.Chance(0.5)) {
+    set(config.method == "data-parallel" ? "inner.rate" : "outer.rate", random_.Pick<std::string>({"0.1", "0.2"}));
+  } else if (random_.Chance(0.5)) {
+    set("rounds.quorum", absl::StrCat(random_.Between(1, config.rounds.quorum)));
+  } else {
+    set("rounds.snapshot_every", absl::StrCat(random_.Between(1, 6)));
   }
 }
 
 template <typename Request, typename Response>
 void Cluster::Ask(void (Driver::*method)(Request, Reply<Response>), const std::string& worker) {
-  if (!coordinator_.up()) return;
   Request request;
-  request.set_run_id(scenario_.config.run.id);
   request.set_worker_id(worker);
+  Ask(method, std::move(request));
+}
+
+template <typename Request, typename Response>
+void Cluster::Ask(void (Driver::*method)(Request, Reply<Response>), Request request) {
+  if (!coordinator_.up()) return;
+  request.set_run_id(scenario_.config.run.id);
   (coordinator_.driver()->*method)(std::move(request), [](const absl::StatusOr<Response>&) {});
   coordinator_.ScheduleTurn();
 }
@@ -250,6 +291,7 @@ void Cluster::Heal() {
   auditor_.Note("no more faults");
   points_.Disarm();
   AdmitAll();
+  Ask(&Driver::ResumeRun, v1::ResumeRunRequest());
   disk_.SetFull(false);
   disk_.SetErrorChance(0);
   service_.Heal();
@@ -266,7 +308,7 @@ void Cluster::RestartCoordinator() {
 void Cluster::RestartWorker(WorkerNode* worker) {
   if (worker->done()) draining_.erase(worker->id());
   // Trained to the end, or told that the run has ended. One that was drained comes back.
-  const bool over = auditor_.rounds_published() == scenario_.config.run.rounds;
+  const bool over = auditor_.has_end();
   if ((worker->done() && over) || absl::IsFailedPrecondition(worker->ended_with())) return;
   loop_.After(random_.Between(absl::Milliseconds(50), random_.Pick({absl::Seconds(1), absl::Seconds(10)})), [worker] {
     if (!worker->up()) worker->Boot();

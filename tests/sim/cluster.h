@@ -56,7 +56,10 @@ class Cluster {
   // An operator's requests, when there is a coordinator to hear them.
   template <typename Request, typename Response>
   void Ask(void (Driver::*method)(Request, Reply<Response>), const std::string& worker);
+  template <typename Request, typename Response>
+  void Ask(void (Driver::*method)(Request, Reply<Response>), Request request);
   void AdmitAll();
+  void Steer();
 
   const Scenario scenario_;
   EventLoop loop_;
@@ -71,6 +74,7 @@ class Cluster {
   std::vector<std::unique_ptr<Link>> links_;  // By worker.
   std::vector<std::unique_ptr<WorkerNode>> workers_;
   std::set<std::string> draining_;  // Asked to, and not gone yet.
+  int64_t longest_;                 // Rounds that were asked for.
   bool healed_ = false;
 };
 

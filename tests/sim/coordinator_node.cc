@@ -54,7 +54,7 @@ void CoordinatorNode::Boot() {
   DILOCO_CHECK(!up());
   const HeapScope own(heap());
   BeginLife();
-  dying_ = false;
+  dying_ = paused_ = false;
   fatal_.reset();
   turn_scheduled_ = false;
   effect_.clear();
@@ -71,6 +71,7 @@ void CoordinatorNode::Boot() {
   }
   witness_.Note(absl::StrCat("coordinator starts, life ", life()));
   witness_.OnCoordinatorStarted();
+  if (paused_) witness_.OnPaused(true);  // Recovery said so before.
   due_ = loop_.Now();
   ScheduleTurn();
   if (on_up_) on_up_();
@@ -206,6 +207,11 @@ void CoordinatorNode::OnCommitted(int fragment, int64_t round, absl::Duration, i
 
 void CoordinatorNode::OnRoundWaiting(int fragment, int64_t round, const std::string& reason) {
   if (!dying_) witness_.OnRoundWaiting(fragment, round, reason);
+}
+
+void CoordinatorNode::ShowPaused(bool paused) {
+  paused_ = paused;
+  if (!dying_) witness_.OnPaused(paused);
 }
 
 void CoordinatorNode::OnHold(HoldCause, const std::string& reason) {

@@ -86,6 +86,8 @@ class CoordinatorNode final : public Process, private DriverObserver {
   void Pass(const std::string& name, CrashSide side);
   void EndTurn();
 
+  void ShowPaused(bool paused);
+
   // DriverObserver.
   void OnEffect(const RoundEffect& effect) override;
   void OnChunkReceived(const ContributionId& id, uint64_t payload_bytes) override;
@@ -93,6 +95,8 @@ class CoordinatorNode final : public Process, private DriverObserver {
                    const std::string& reason) override;
   void OnRoundWaiting(int fragment, int64_t round, const std::string& reason) override;
   void OnHold(HoldCause cause, const std::string& reason) override;
+  void OnRunPaused() override { ShowPaused(true); }
+  void OnRunResumed() override { ShowPaused(false); }
   void OnFatal(const absl::Status& status) override;
   void OnRunFinished() override { finished_ = true; }
 
@@ -116,6 +120,7 @@ class CoordinatorNode final : public Process, private DriverObserver {
   MonotonicTime due_;
   MonotonicTime disk_free_at_;
   bool dying_ = false;
+  bool paused_ = false;
   std::optional<absl::Status> fatal_;
   bool in_turn_ = false;
   std::string effect_;         // That was carried out last in this turn; empty: none.

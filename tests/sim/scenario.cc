@@ -107,7 +107,7 @@ WorkerNode::Options DrawWorker(Random& random, int index, int elements, int tens
 absl::Duration Scenario::Deadline() const {
   const absl::Duration round =
       config.rounds.grace_window.value_or(config.rounds.grace_cap) + 2 * config.rounds.lease + absl::Seconds(30);
-  return faults_until + absl::Minutes(10) + round * static_cast<double>(config.run.rounds);
+  return faults_until + absl::Minutes(10) + round * static_cast<double>(2 * config.run.rounds);
 }
 
 Scenario CalmScenario(uint64_t seed, const std::string& yaml, int count) {
@@ -142,7 +142,8 @@ Scenario BusyScenario(uint64_t seed) {
                                    "snapshot_every: 2}\neval: {every: 1}\n",
                                    4);
   scenario.workers.back().starts_at = absl::Seconds(3);
-  scenario.faults = {Fault::kWorkerKilled, Fault::kWorkerCut, Fault::kDrain, Fault::kEvict};
+  scenario.faults = {Fault::kWorkerKilled, Fault::kWorkerCut, Fault::kDrain,
+                     Fault::kEvict,        Fault::kPause,     Fault::kSteer};
   scenario.fault_every = absl::Milliseconds(400);
   scenario.faults_until = absl::Seconds(10);
   scenario.power_cuts = true;
@@ -166,7 +167,8 @@ Scenario WeekScenario(uint64_t seed) {
                      Fault::kSlowReader,
                      Fault::kDiskFull,
                      Fault::kDrain,
-                     Fault::kEvict};
+                     Fault::kEvict,
+                     Fault::kPause};
   scenario.fault_every = absl::Minutes(10);
   scenario.faults_until = absl::Hours(24 * 7);
   scenario.power_cuts = true;
@@ -195,6 +197,9 @@ Scenario DrawScenario(uint64_t seed) {
   if (random.Chance(share)) scenario.service.duplicate_chance = random.Pick<double>({0.01, 0.2});
   if (random.Chance(share)) scenario.service.corrupt_chance = random.Pick<double>({0.01, 0.1});
   if (random.Chance(0.5)) scenario.service.subscriber_queue_bytes = random.Pick<uint64_t>({500, 2000});
+  for (const Fault fault : {Fault::kPause, Fault::kSteer}) {
+    if (random.Chance(share)) scenario.faults.push_back(fault);
+  }
   return scenario;
 }
 

@@ -31,8 +31,10 @@ enum class Fault {
   kDiskErrors,
   kDrain,  // An operator's; the worker comes back later.
   kEvict,  // Let in again after a while.
+  kPause,  // And lets the run go on again.
+  kSteer,  // Sets a rate or the quorum, makes the run longer, and now and then stops it.
 };
-inline constexpr int kFaults = 12;
+inline constexpr int kFaults = 12;  // And the two that came later, which the seeds of before must not notice.
 
 struct Scenario {
   uint64_t seed = 0;

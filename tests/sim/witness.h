@@ -28,6 +28,8 @@ class Witness {
   virtual void OnCoordinatorStarted() = 0;
   // The run is held, and why; empty: it goes on.
   virtual void OnHold(const std::string& reason) = 0;
+  // An operator pauses the run, or lets it go on.
+  virtual void OnPaused(bool paused) = 0;
   // Why the fragment's oldest round has not closed.
   virtual void OnRoundWaiting(int fragment, int64_t round, const std::string& reason) = 0;
   // The round's set is fixed; then, why it closed.

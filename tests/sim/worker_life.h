@@ -34,6 +34,7 @@ struct WorkerNode::Life {
   Backoff::Options backoff_options;
   Backoff backoff;
   RunConfig config;
+  std::shared_ptr<const RunSettings> settings;
   std::unique_ptr<QuadraticTrainer> trainer;
   std::optional<Layout> layout;
   v1::JoinRequest join;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/base/limits.h"
+#include "common/config/run_settings_proto.h"
 #include "common/layout/layout_proto.h"
 #include "tests/sim/worker_life.h"
 
@@ -137,7 +138,11 @@ void WorkerNode::Introduce() {
         }
         // As ParseRunConfig would give it; parsing the same text for each worker would take most of a seed's time.
         DILOCO_CHECK(!described->config_yaml().empty());
-        own_->Prepare(coordinator_.config(), options_.trainer);
+        absl::StatusOr<RunSettings> settings =
+            RunSettingsFromProto(coordinator_.config(), described->settings().changes());
+        if (!settings.ok()) return Exit(settings.status());
+        own_->Prepare(settings->newest(), options_.trainer);
+        own_->settings = std::make_shared<const RunSettings>(*std::move(settings));
         JoinRun();
       });
 }
@@ -159,6 +164,7 @@ void WorkerNode::JoinRun() {
 void WorkerNode::BecomeMember(const v1::JoinResponse& joined) {
   own_->joined = joined;
   own_->exchange.emplace(Exchange::Options{.coordinator = "sim", .give_up_after = kGiveUpAfter}, &loop_);
+  own_->exchange->PublishSettings(own_->settings);
   own_->control.emplace(ControlCore::Options{.join = own_->join, .joined = joined, .backoff = own_->backoff_options},
                         &*own_->exchange, &own_->board, static_cast<ControlNetwork*>(this));
   own_->SetState("waiting for parameters");

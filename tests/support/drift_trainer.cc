@@ -36,7 +36,7 @@ StepReport DriftTrainer::Drift(int64_t step, const Move& move) const {
   return StepReport{.loss = 1.0, .tokens = 1 + static_cast<uint64_t>(options_.seed)};
 }
 
-absl::StatusOr<StepReport> DriftTrainer::Step(int64_t step) {
+absl::StatusOr<StepReport> DriftTrainer::Step(int64_t step, double /*rate*/) {
   return Drift(step, [this](size_t i, float by) { theta_[i] += by; });
 }
 

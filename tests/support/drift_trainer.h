@@ -25,7 +25,7 @@ class DriftTrainer : public Trainer {
 
   std::vector<TensorSpec> Tensors() const override;
   void SetLayout(const Layout&) override {}
-  absl::StatusOr<StepReport> Step(int64_t step) override;
+  absl::StatusOr<StepReport> Step(int64_t step, double /*rate*/) override;
   absl::StatusOr<StepReport> ComputeGradient(int64_t step, absl::Span<float> out) override;
   absl::Status ReadParameters(int64_t offset, absl::Span<float> out) override;
   absl::Status WriteParameters(int64_t offset, absl::Span<const float> parameters) override;

@@ -167,7 +167,7 @@ double QuadraticTrainer::Loss() const {
   return loss;
 }
 
-absl::StatusOr<StepReport> QuadraticTrainer::Step(int64_t /*step*/) {
+absl::StatusOr<StepReport> QuadraticTrainer::Step(int64_t /*step*/, double /*rate*/) {
   const StepReport report{.loss = Loss(), .tokens = 1};
   for (size_t i = 0; i < theta_.size(); ++i) theta_[i] -= rate_ * curvature_[i] * (theta_[i] - minimum_[i]);
   return report;

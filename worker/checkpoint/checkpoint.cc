@@ -108,11 +108,10 @@ void DescribeOwner(const CheckpointOwner& owner, v1::CheckpointRecord* record) {
 // ---- Checking ----
 
 // Prefixes of the settings that a checkpoint depends on.
-constexpr std::array<std::string_view, 15> kFixedSettings = {
-    "run.id=",        "run.rounds=",      "run.seed=",           "method=",
-    "inner_steps=",   "overlap=",         "lookahead.momentum",  "outer.optimizer=",
-    "outer.weights=", "inner.optimizer=", "fragments.",          "model.",
-    "wire.uplink=",   "wire.downlink=",   "wire.error_feedback="};
+constexpr std::array<std::string_view, 14> kFixedSettings = {
+    "run.id=",          "run.seed=",           "method=",          "inner_steps=", "overlap=", "lookahead.momentum",
+    "outer.optimizer=", "outer.weights=",      "inner.optimizer=", "fragments.",   "model.",   "wire.uplink=",
+    "wire.downlink=",   "wire.error_feedback="};
 
 struct SettingChange {
   std::string key;
@@ -340,11 +339,13 @@ std::vector<std::string> ChangedSettings(const CheckpointOwner& owner, const v1:
   return changed;
 }
 
-std::vector<int64_t> NextRounds(const ReplicaState& replica, int64_t rounds) {
+std::vector<int64_t> NextRounds(const ReplicaState& replica, const RunConfig& config) {
+  const int64_t rounds = config.run.rounds;
   std::vector<int64_t> next_rounds;
   for (const ReplicaState::Fragment& fragment : replica.fragments) {
-    // A stop that only sets is of a round that is taken, or of one before the worker joined.
-    const int64_t next = !fragment.next         ? rounds
+    // A stop that only sets is of a round that is taken, or of one before the worker joined. The run was over where no
+    // stop is left, and may have been made longer since.
+    const int64_t next = !fragment.next         ? replica.step / config.inner_steps
                          : fragment.next->takes ? fragment.next->round
                                                 : std::max(fragment.next->round + 1, replica.first_round);
     next_rounds.push_back(std::min(next, rounds));

@@ -52,8 +52,8 @@ absl::Status CheckOwner(const CheckpointOwner& owner, const v1::CheckpointRecord
 // Settings that may change and did, such as "inner.beta1: 0.9 in the checkpoint, 0.95 now".
 std::vector<std::string> ChangedSettings(const CheckpointOwner& owner, const v1::CheckpointRecord& record);
 
-// By fragment, the first round whose outer gradient is not taken; `rounds`: none is left.
-std::vector<int64_t> NextRounds(const ReplicaState& replica, int64_t rounds);
+// By fragment, the first round whose outer gradient is not taken; `run.rounds`: none is left.
+std::vector<int64_t> NextRounds(const ReplicaState& replica, const RunConfig& config);
 
 // Inverse of DescribeCheckpoint, which takes the arrays over; CheckOwner is OK. Errors, kFailedPrecondition: a section
 // is missing or has another size, with its name, or a number is out of its range.

@@ -34,7 +34,7 @@ void AddResumePoint(const WorkerCheckpoint& checkpoint, const RunConfig& config,
   for (const SyncState::Fragment& fragment : checkpoint.sync.fragments) {
     join->mutable_held()->add_versions(fragment.outer.consensus.version());
   }
-  for (const int64_t round : NextRounds(checkpoint.training.replica, config.run.rounds)) {
+  for (const int64_t round : NextRounds(checkpoint.training.replica, config)) {
     join->mutable_resumes()->add_next_rounds(round);
   }
 }

@@ -18,6 +18,7 @@
 #include "common/base/limits.h"
 #include "common/base/name.h"
 #include "common/base/status_macros.h"
+#include "common/config/run_settings_proto.h"
 #include "common/layout/layout_proto.h"
 #include "common/log/log.h"
 #include "common/outer/outer_optimizer.h"
@@ -74,7 +75,8 @@ class Member {
  public:
   Member(const WorkerOptions* options, const CoordinatorLink* link, const RunConfig* config, const Layout* layout,
          Trainer* trainer, const v1::JoinRequest& join, const v1::JoinResponse& joined,
-         std::shared_ptr<grpc::Channel> control, CheckpointWriter* checkpoints, StatusBoard* board, const Clock* clock)
+         std::shared_ptr<grpc::Channel> control, const RunSettings& settings, CheckpointWriter* checkpoints,
+         StatusBoard* board, const Clock* clock)
       : options_(*options),
         link_(*link),
         config_(*config),
@@ -95,7 +97,9 @@ class Member {
                   .joined = joined,
                   .backoff = options->backoff,
                   .on_consensus_wanted = [this] { donor_.Want(); }},
-                 std::move(control), &exchange_, board, clock) {}
+                 std::move(control), &exchange_, board, clock) {
+    exchange_.PublishSettings(std::make_shared<const RunSettings>(settings));
+  }
 
   // `resumed`: from what the worker goes on, if it has a checkpoint.
   absl::Status Run(std::optional<WorkerCheckpoint> resumed) {
@@ -265,8 +269,10 @@ absl::Status RunMember(const WorkerOptions& given, const CoordinatorLink& link, 
   Introduction introduction(&options, &link, &clock, stub.get());
 
   DILOCO_ASSIGN_OR_RETURN(const v1::DescribeRunResponse described, introduction.Describe());
-  DILOCO_ASSIGN_OR_RETURN(const RunConfig config,
+  DILOCO_ASSIGN_OR_RETURN(const RunConfig file,
                           ParseRunConfig(described.config_yaml(), "the coordinator's configuration"));
+  DILOCO_ASSIGN_OR_RETURN(const RunSettings settings, RunSettingsFromProto(file, described.settings().changes()));
+  const RunConfig& config = settings.newest();
   DILOCO_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer, make_trainer(config));
   DILOCO_ASSIGN_OR_RETURN(const Layout layout, Layout::Cut(trainer->Tensors(), config.fragments.cut));
   DILOCO_RETURN_IF_ERROR(FragmentOffsets(config, layout.fragment_count()).status());
@@ -303,7 +309,7 @@ absl::Status RunMember(const WorkerOptions& given, const CoordinatorLink& link, 
   std::optional<CheckpointWriter> checkpoints;
   if (folder != nullptr) checkpoints.emplace(folder.get(), owner, board, &clock, options.tracer);
   const LinkWatch watch(&link, channel);
-  Member member(&options, &link, &config, &layout, trainer.get(), join, joined, channel,
+  Member member(&options, &link, &config, &layout, trainer.get(), join, joined, channel, settings,
                 checkpoints ? &*checkpoints : nullptr, board, &clock);
   return member.Run(std::move(resumed));
 }

@@ -70,7 +70,14 @@ absl::StatusOr<TrainingLoop::Turn> TrainingLoop::Advance() {
 
 absl::StatusOr<TrainingLoop::Turn> TrainingLoop::Begin() {
   DILOCO_ASSIGN_OR_RETURN(const std::optional<std::vector<StagedStop>> taken, parts_.exchange->TryTake(needs_));
-  if (!taken) return Turn::kWaits;
+  if (!taken) {
+    NoticeSettings();  // They would end each wait at once. They are applied when training begins.
+    if (settings_ != nullptr) {
+      // A run made shorter has no later version to begin from.
+      for (StopNeed& need : needs_) need.required = std::min(need.required, settings_->newest().run.rounds);
+    }
+    return Turn::kWaits;
+  }
   // Fragments lie in the flat vector in order.
   std::vector<float> parameters;
   parameters.reserve(static_cast<size_t>(layout_.element_count()));
@@ -106,8 +113,35 @@ void TrainingLoop::NoteBeginning() {
   });
 }
 
+void TrainingLoop::NoticeSettings() {
+  if (std::shared_ptr<const RunSettings> newer = parts_.exchange->TakeSettings()) {
+    settings_ = std::move(newer);
+    settings_applied_ = false;
+  }
+}
+
+void TrainingLoop::ApplySettings() {
+  NoticeSettings();
+  if (std::exchange(settings_applied_, true)) return;
+  replica_.Steer(*settings_);
+  for (int f = 0; f < layout_.fragment_count(); ++f) Announce(f);
+  parts_.board->Update([this](WorkerStatus& status) {
+    status.rounds = schedule_.rounds();
+    status.steps = schedule_.steps();
+  });
+}
+
+bool TrainingLoop::IsBeyondTheEnd() const {
+  return settings_ != nullptr && stops_.front().stop.round >= settings_->newest().run.rounds;
+}
+
 // After a step's stops.
 void TrainingLoop::GoOn() {
+  ApplySettings();
+  if (!replica_.Stops().empty()) {  // The run's new end is here, or behind.
+    stage_ = Stage::kStopping;
+    return;
+  }
   stage_ = Stage::kStepping;
   const bool finished = replica_.step() >= schedule_.steps();
   if (!finished && !IsDrained()) return;
@@ -170,7 +204,8 @@ absl::StatusOr<TrainingLoop::Turn> TrainingLoop::TakeStaged() {
   DILOCO_ASSIGN_OR_RETURN(const std::optional<std::vector<StagedStop>> taken, parts_.exchange->TryTake(needs_));
   if (!taken) {
     waited_ = true;
-    return Turn::kWaits;
+    NoticeSettings();
+    if (!IsBeyondTheEnd()) return Turn::kWaits;
   }
   const absl::Duration wait = waited_ ? parts_.clock->Now() - asked_at_ : absl::ZeroDuration();
   parts_.board->Update([&](WorkerStatus& status) {
@@ -178,6 +213,11 @@ absl::StatusOr<TrainingLoop::Turn> TrainingLoop::TakeStaged() {
     status.blocked_seconds += absl::ToDoubleSeconds(wait);
   });
   NoteTime();
+  if (!taken) {
+    replica_.Leave(stops_);
+    GoOn();
+    return Turn::kMoved;
+  }
   DILOCO_RETURN_IF_ERROR(SetTheta(*taken));
   NoteStop(wait);
   stage_ = Stage::kStopping;
@@ -290,6 +330,15 @@ int64_t TrainingLoop::SkipClosedRounds() {
 
 absl::StatusOr<TrainingLoop::Turn> TrainingLoop::Settle() {
   DILOCO_ASSIGN_OR_RETURN(const bool ended, parts_.exchange->Ended());
+  NoticeSettings();  // They would end each wait at once.
+  if (!ended && !last_round_) {
+    ApplySettings();
+    if (replica_.step() < schedule_.steps()) {
+      parts_.board->Update([](WorkerStatus& status) { status.state = "training"; });
+      GoOn();
+      return Turn::kMoved;
+    }
+  }
   if (!ended) return Turn::kWaits;
   parts_.board->Update([this](WorkerStatus& status) {
     if (replica_.step() >= schedule_.steps()) status.applied_version = schedule_.rounds();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 
 #include "common/base/clock.h"
 #include "common/config/run_config.h"
+#include "common/config/run_settings.h"
 #include "common/layout/layout.h"
 #include "diloco/v1/types.pb.h"
 #include "worker/checkpoint/checkpoint_writer.h"
@@ -68,7 +70,8 @@ class TrainingLoop {
   //  kBeginning --consensus staged--> kStepping --inner step--> kStopping --no stop left--> kStepping, kSettling
   //                                                             |     ^ staged
   //                                                             +-> kTaking      kSettling --ended or drained--> kDone
-  // With a checkpoint, kResuming in the place of kBeginning, and then kStopping.
+  // With a checkpoint, kResuming in the place of kBeginning, and then kStopping. A run that is made longer goes back
+  // from kSettling to kStepping; one that is made shorter, from kTaking to kSettling.
   enum class Stage { kBeginning, kResuming, kStepping, kStopping, kTaking, kSettling, kDone };
 
   absl::StatusOr<Turn> Begin();
@@ -81,6 +84,11 @@ class TrainingLoop {
   absl::StatusOr<Turn> TakeStaged();
   absl::StatusOr<Turn> Settle();
   void GoOn();
+  // Settings that have arrived, and, between two steps, what they change: rates, and where the run ends.
+  void NoticeSettings();
+  void ApplySettings();
+  // The stop under way is of a round that the run, made shorter, does not have any more.
+  bool IsBeyondTheEnd() const;
   // The worker is to drain, and its current round is finished.
   bool IsDrained();
   absl::Status SetTheta(const std::vector<StagedStop>& taken);
@@ -111,6 +119,8 @@ class TrainingLoop {
   ReplicaState resumed_;      // In kResuming.
   int64_t checkpointed_ = 0;  // checkpoint_every rounds of the run that are over and need no checkpoint any more.
   bool can_evaluate_ = true;
+  std::shared_ptr<const RunSettings> settings_;  // The newest that were noticed; null: none were.
+  bool settings_applied_ = true;
 
   Stage stage_ = Stage::kBeginning;
   std::optional<int64_t> last_round_;  // The round that was current when the worker was told to drain.

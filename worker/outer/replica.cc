@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/schedule/inner_schedule.h"
 #include "worker/outer/boundary.h"
 
 namespace diloco {
@@ -23,6 +24,7 @@ Replica::Replica(const RunConfig* config, const Layout* layout, Trainer* trainer
       trainer_(trainer),
       method_(*FindMethod(config->method)),
       schedule_(*config, layout->fragment_count()),
+      settings_(*config),
       next_(static_cast<size_t>(layout->fragment_count())),
       weighed_(static_cast<size_t>(layout->fragment_count()), 0) {}
 
@@ -69,13 +71,32 @@ void Replica::Jump(int64_t step) {
   }
 }
 
+void Replica::Steer(const RunSettings& settings) {
+  settings_ = settings;
+  std::vector<int64_t> untaken;
+  for (int f = 0; f < layout_.fragment_count(); ++f) untaken.push_back(Untaken(f));
+  schedule_.SetRounds(settings.newest().run.rounds);
+  for (int f = 0; f < layout_.fragment_count(); ++f) {
+    const auto fragment = static_cast<size_t>(f);
+    next_[fragment] = schedule_.Refit(f, step_, std::max(first_round_, untaken[fragment]));
+  }
+}
+
+// A stop that only sets is of a round that is taken, or of one before the worker joined. Where no stop is left, the run
+// was over here.
+int64_t Replica::Untaken(int fragment) const {
+  const std::optional<Stop>& next = next_[static_cast<size_t>(fragment)];
+  if (!next) return step_ / schedule_.inner_steps();
+  return next->takes ? next->round : next->round + 1;
+}
+
 absl::StatusOr<StepReport> Replica::Step() {
   StepReport report;
   if (method_.payload == Payload::kGradient) {
     gradient_.resize(theta_.size());
     DILOCO_ASSIGN_OR_RETURN(report, trainer_->ComputeGradient(step_, absl::MakeSpan(gradient_)));
   } else {
-    DILOCO_ASSIGN_OR_RETURN(report, trainer_->Step(step_));
+    DILOCO_ASSIGN_OR_RETURN(report, trainer_->Step(step_, InnerRate(settings_, step_)));
   }
   ++step_;
   tokens_ += report.tokens;
@@ -175,7 +196,7 @@ bool Replica::IsPast(int64_t round) const {
 int64_t Replica::NextSet(int fragment) const {
   std::optional<Stop> setting = next_[static_cast<size_t>(fragment)];
   if (setting && !setting->sets) setting = schedule_.Next(fragment, *setting, first_round_);
-  return setting ? setting->round : schedule_.rounds();
+  return setting ? setting->round : kNoRound;
 }
 
 }  // namespace diloco

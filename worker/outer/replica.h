@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 
 #include "common/config/run_config.h"
+#include "common/config/run_settings.h"
 #include "common/layout/layout.h"
 #include "common/outer/method.h"
 #include "worker/outer/fragment_outer.h"
@@ -57,6 +58,9 @@ class Replica {
   absl::StatusOr<ReplicaState> Save() const;
   // Goes on from `step`, without training up to it.
   void Jump(int64_t step);
+  // Other settings from now on: rates, and the run's length. Between two steps, when no stop is under way. A round that
+  // is to be over by now ends with a stop at this step.
+  void Steer(const RunSettings& settings);
   absl::StatusOr<StepReport> Step();
 
   // The stops at this step that are not over, of fragments that agree on the round. Empty: training goes on.
@@ -77,7 +81,7 @@ class Replica {
   const Schedule& schedule() const { return schedule_; }
   // Inner steps done.
   int64_t step() const { return step_; }
-  // The round in which the fragment sets theta next; schedule().rounds(): it does not.
+  // The round in which the fragment sets theta next; kNoRound: it does not.
   int64_t NextSet(int fragment) const;
   // The newest round of the run that a step has been taken in; -1: none.
   int64_t NewestBegun() const { return (step_ + schedule_.inner_steps() - 1) / schedule_.inner_steps() - 1; }
@@ -88,6 +92,8 @@ class Replica {
 
  private:
   const FragmentRange& Range(int fragment) const { return layout_.fragments()[static_cast<size_t>(fragment)]; }
+  // The first round whose outer gradient of the fragment is not taken.
+  int64_t Untaken(int fragment) const;
   absl::Status Heal();
   // Of what the fragment contributes now.
   double WeightOf(int fragment) const;
@@ -96,7 +102,8 @@ class Replica {
   const Layout& layout_;
   Trainer* const trainer_;
   const Method& method_;
-  const Schedule schedule_;
+  Schedule schedule_;
+  RunSettings settings_;
 
   int64_t first_round_ = 0;
   int64_t step_ = 0;

@@ -70,6 +70,13 @@ std::optional<Stop> Schedule::Next(int fragment, const Stop& stop, int64_t first
   return round < first_round ? Setting(fragment, round) : Ending(fragment, round);
 }
 
+std::optional<Stop> Schedule::Refit(int fragment, int64_t step, int64_t untaken) const {
+  if (untaken >= rounds_ || End(fragment, untaken) > step) return FirstAfter(fragment, step, untaken);
+  Stop late = Ending(fragment, untaken);
+  late.step = step;
+  return late;
+}
+
 StopPlan Schedule::Plan(int64_t round, int64_t published) const {
   // The averages of rounds 0 .. round - k, as a count.
   const int64_t in_time = std::max<int64_t>(0, round + 1 - overlap_ / inner_steps_);

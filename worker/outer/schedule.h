@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -16,6 +17,9 @@
 #include "common/config/run_config.h"
 
 namespace diloco {
+
+// In the place of a round: none is left, as far as is known.
+inline constexpr int64_t kNoRound = std::numeric_limits<int64_t>::max();
 
 // One fragment at one inner step. Its outer gradient is taken first, then averages are applied.
 struct Stop {
@@ -44,10 +48,17 @@ class Schedule {
   int64_t rounds() const { return rounds_; }
   int64_t steps() const { return rounds_ * inner_steps_; }
 
+  // The run has another length from now on; stops that were asked for before are out of date, see Refit.
+  void SetRounds(int64_t rounds) { rounds_ = rounds; }
+
   // The first stop of a fragment after `step` inner steps; it ends no round before `first_round`.
   std::optional<Stop> FirstAfter(int fragment, int64_t step, int64_t first_round) const;
   // The stop that follows, which ends no round before `first_round` either; nullopt: the run is over for this fragment.
   std::optional<Stop> Next(int fragment, const Stop& stop, int64_t first_round) const;
+
+  // The first stop of a fragment that has done `step` inner steps, all stops up to there, and has not ended `untaken`.
+  // Where that round is to be over by now, because the run was made shorter, it ends at once.
+  std::optional<Stop> Refit(int fragment, int64_t step, int64_t untaken) const;
 
   // A stop that sets in `round`. `published`: newest version that has been received. When the round has closed without
   // this worker (published > round) everything is applied.

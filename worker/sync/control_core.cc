@@ -25,7 +25,7 @@ SessionMachine::Options MachineOptions(const ControlCore::Options& options) {
 
 bool IsSeeded(const v1::Directive& directive) {
   return directive.state() != v1::RUN_STATE_SEEDING && directive.state() != v1::RUN_STATE_HOLDING &&
-         directive.state() != v1::RUN_STATE_UNSPECIFIED;
+         directive.state() != v1::RUN_STATE_PAUSED && directive.state() != v1::RUN_STATE_UNSPECIFIED;
 }
 
 ControlCore::ControlCore(Options options, Exchange* exchange, StatusBoard* board, ControlNetwork* network)

@@ -65,7 +65,7 @@ absl::StatusOr<std::optional<std::vector<StagedStop>>> Exchange::TryTake(absl::S
 absl::Status Exchange::Await(absl::Span<const StopNeed> needs) {
   MutexLock lock(&mutex_);
   bool told = false;
-  while (const StopNeed* missing = MissingLocked(needs)) {
+  while (const StopNeed* missing = settings_ == nullptr ? MissingLocked(needs) : nullptr) {
     DILOCO_RETURN_IF_ERROR(CheckHopeLocked());
     if (!std::exchange(told, true) && missing->round != kBeforeTraining && options_.on_wait) {
       options_.on_wait(missing->round);
@@ -83,7 +83,7 @@ absl::StatusOr<bool> Exchange::Ended() {
 
 absl::Status Exchange::AwaitEnd() {
   MutexLock lock(&mutex_);
-  while (!ended_) {
+  while (!ended_ && settings_ == nullptr) {
     DILOCO_RETURN_IF_ERROR(CheckHopeLocked());
     WaitALittle();
   }
@@ -93,6 +93,17 @@ absl::Status Exchange::AwaitEnd() {
 std::shared_ptr<const ConsensusCopy> Exchange::TakeConsensusCopy() {
   MutexLock lock(&mutex_);
   return std::exchange(copy_, nullptr);
+}
+
+std::shared_ptr<const RunSettings> Exchange::TakeSettings() {
+  MutexLock lock(&mutex_);
+  return std::exchange(settings_, nullptr);
+}
+
+void Exchange::PublishSettings(std::shared_ptr<const RunSettings> settings) {
+  MutexLock lock(&mutex_);
+  settings_ = std::move(settings);
+  changed_.NotifyAll();
 }
 
 void Exchange::Publish(int fragment, StagedStop stop) {

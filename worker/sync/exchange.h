@@ -19,6 +19,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/config/run_settings.h"
 #include "worker/outer/fragment_outer.h"
 
 namespace diloco {
@@ -66,17 +67,20 @@ class Exchange {
   // while they do not. Errors: kCancelled when interrupted, kUnavailable when the coordinator is silent for too long,
   // or as Fail said.
   absl::StatusOr<std::optional<std::vector<StagedStop>>> TryTake(absl::Span<const StopNeed> needs);
-  // Waits until TryTake has them. Errors: as there.
+  // Waits until TryTake or TakeSettings has something. Errors: as there.
   absl::Status Await(absl::Span<const StopNeed> needs);
 
   // Whether the run is over for this worker: it has ended and everything is applied, or the worker has drained. Errors,
   // while it is not: as above.
   absl::StatusOr<bool> Ended();
-  // Waits until the run has ended and everything is applied. Errors: as above.
+  // Waits until the run has ended and everything is applied, or TakeSettings has something. Errors: as above.
   absl::Status AwaitEnd();
 
   // The newest copy of the consensus that is to be evaluated; null when there is none since the last call.
   std::shared_ptr<const ConsensusCopy> TakeConsensusCopy();
+
+  // The run's settings, when there are others since the last call; else null.
+  std::shared_ptr<const RunSettings> TakeSettings();
 
   // Not OK when training has to stop: interrupted or failed.
   absl::Status Check() const;
@@ -92,6 +96,8 @@ class Exchange {
   void AskToDrain() { draining_.store(true, std::memory_order_relaxed); }
   bool draining() const { return draining_.load(std::memory_order_relaxed); }
   bool evaluator() const { return evaluator_.load(std::memory_order_relaxed); }
+  // Before what is staged with averages that were published after them: so no round is begun without its settings.
+  void PublishSettings(std::shared_ptr<const RunSettings> settings);
   void PublishConsensusCopy(std::shared_ptr<const ConsensusCopy> copy);
   void PublishEnd();
   // Ends all waits with this error; the first one counts.
@@ -116,6 +122,7 @@ class Exchange {
   CondVar changed_;
   std::map<int, StagedStop> stops_ ABSL_GUARDED_BY(mutex_);  // By fragment.
   std::shared_ptr<const ConsensusCopy> copy_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const RunSettings> settings_ ABSL_GUARDED_BY(mutex_);  // Null: taken.
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   bool broken_down_ ABSL_GUARDED_BY(mutex_) = false;

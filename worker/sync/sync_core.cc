@@ -63,6 +63,7 @@ SyncCore::SyncCore(Options options, const RunConfig* config, const Layout* layou
       exchange_(exchange),
       board_(board),
       network_(network),
+      settings_(*config),
       schedule_(*config, layout->fragment_count()),
       downlink_(FindCodec(config->wire.downlink)),
       store_(StoreOptions(options_, *config, *layout)),
@@ -197,7 +198,7 @@ absl::Status SyncCore::On(const TrainingAdvanced& event) {
 
 absl::Status SyncCore::On(const TrainingStopped& event) {
   stopped_ = true;
-  stops_.assign(stops_.size(), schedule_.rounds());
+  stops_.assign(stops_.size(), kNoRound);
   board_->Update([&event](WorkerStatus& status) { status.last_round = event.last_round; });
   if (options_.report_soon) {
     options_.report_soon();

@@ -2,6 +2,7 @@
 // time come in as events; the network is behind an interface. Not thread-safe: the sync thread owns it.
 //
 //   outer gradient -> encode, keep, upload until settled
+//   settings       -> other rates, another length: told the training thread
 //   snapshot       -> consensus of each fragment
 //   global deltas  -> assemble, check, hold back, apply as the fragment's next stop allows, stage for it
 //   end record     -> apply everything, check the final digests
@@ -21,6 +22,7 @@
 
 #include "common/base/clock.h"
 #include "common/config/run_config.h"
+#include "common/config/run_settings.h"
 #include "common/layout/layout.h"
 #include "diloco/v1/worker.pb.h"
 #include "worker/client/delta_assembler.h"
@@ -53,7 +55,7 @@ struct RoundAbstained {
   int64_t round = 0;
   std::string reason;
 };
-// The fragment's next stop that sets is in `round`; `run.rounds`: there is none. The first one begins training.
+// The fragment's next stop that sets is in `round`; kNoRound: there is none. The first one begins training.
 struct TrainingAdvanced {
   int fragment = 0;
   int64_t round = 0;
@@ -161,6 +163,7 @@ class SyncCore {
   FragmentSync::Options FragmentOptions(int fragment, const StepScalars& next_scalars) const;
   SyncState Save() const;
   void Offer(int64_t round, int fragment, const ContributionStore::Contribution& contribution);
+  absl::Status TakeSettings(const v1::RunSettings& settings);
   absl::Status TakeSnapshot(uint64_t call);
   void Adopt(Snapshot snapshot);
   absl::Status TakeCommit(uint64_t call, const v1::GlobalDeltaCommit& commit);
@@ -199,6 +202,7 @@ class SyncCore {
   StatusBoard* const board_;
   SyncNetwork* const network_;
 
+  RunSettings settings_;
   Schedule schedule_;
   const Codec* downlink_;
   ContributionStore store_;

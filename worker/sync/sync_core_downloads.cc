@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 
 #include "common/base/status_macros.h"
+#include "common/config/run_settings_proto.h"
 #include "common/log/log.h"
 #include "common/outer/method.h"
 #include "common/outer/step_scalars_proto.h"
@@ -85,11 +87,30 @@ absl::Status SyncCore::On(const SnapshotItemRead& event) {
   }
   exchange_->NoteContact();
   Download(DownloadProgress{event.call});
+  DILOCO_RETURN_IF_ERROR(TakeSettings(event.item.header().settings()));
   if (const absl::Status status = snapshot_->Add(event.item); !status.ok()) {
     snapshot_.reset();
     return Damaged(event.call, status);
   }
   network_->ReadNext(event.call);
+  return absl::OkStatus();
+}
+
+absl::Status SyncCore::TakeSettings(const v1::RunSettings& settings) {
+  if (settings.changes().empty()) return absl::OkStatus();
+  if (settings.run_id() != config_.run.id) {
+    return absl::InvalidArgumentError(absl::StrFormat("settings of run \"%s\"; this worker is in run \"%s\"",
+                                                      absl::CHexEscape(settings.run_id()), config_.run.id));
+  }
+  DILOCO_ASSIGN_OR_RETURN(RunSettings taken, RunSettingsFromProto(config_, settings.changes()));
+  if (taken.changes() == settings_.changes()) {
+    return absl::OkStatus();
+  }
+  settings_ = std::move(taken);
+  schedule_.SetRounds(settings_.newest().run.rounds);
+  LogInfo("settings_changed",
+          {{"rounds", settings_.newest().run.rounds}, {"newest_from_round", settings_.changes().back().from_round}});
+  exchange_->PublishSettings(std::make_shared<const RunSettings>(settings_));
   return absl::OkStatus();
 }
 
@@ -99,9 +120,9 @@ absl::Status SyncCore::TakeSnapshot(uint64_t call) {
   if (!snapshot.ok()) {
     return Damaged(call, snapshot.status());
   }
-  if (snapshot->version > config_.run.rounds) {
+  if (snapshot->version > schedule_.rounds()) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("snapshot of version %d in a run of %d rounds", snapshot->version, config_.run.rounds));
+        absl::StrFormat("snapshot of version %d in a run of %d rounds", snapshot->version, schedule_.rounds()));
   }
   LogInfo("snapshot_taken", {{"version", snapshot->version}});
   Adopt(*std::move(snapshot));
@@ -118,7 +139,7 @@ void SyncCore::Adopt(Snapshot snapshot) {
   // Of the next outer step. Before the first one nobody has told any.
   const StepScalars scalars = snapshot.scalars.has_value()
                                   ? OneStepLater(*snapshot.scalars)
-                                  : ComputeStepScalars(config_, 0, 0, static_cast<double>(config_.run.workers));
+                                  : ComputeStepScalars(settings_.At(0), 0, 0, static_cast<double>(config_.run.workers));
   if (snapshot.scalars.has_value() && snapshot.version > scalars_version_) {
     scalars_version_ = snapshot.version;
     newest_scalars_ = snapshot.scalars;
@@ -170,6 +191,7 @@ absl::Status SyncCore::On(const SubscriptionItemRead& event) {
     case v1::SubscribeResponse::kEnd:
       return TakeEnd(event.call, event.item.end());
     case v1::SubscribeResponse::kRunSettings:
+      DILOCO_RETURN_IF_ERROR(TakeSettings(event.item.run_settings()));
       status = absl::OkStatus();
       break;
     case v1::SubscribeResponse::kResync:

@@ -11,7 +11,7 @@ namespace diloco {
 int64_t SyncCore::Allowed(int fragment) const {
   const int64_t received = fragments_[static_cast<size_t>(fragment)].received();
   const int64_t round = stops_[static_cast<size_t>(fragment)];
-  if (round == kBeforeTraining || round >= schedule_.rounds()) {
+  if (round == kBeforeTraining || round == kNoRound) {
     return received;
   }
   return std::min(received, schedule_.Plan(round, received).wanted);
@@ -74,7 +74,7 @@ void SyncCore::MaybeCopyConsensus(bool at_end) {
   if (!exchange_->evaluator() || !version || *version <= copied_version_) {
     return;
   }
-  const int64_t every = config_.eval.every;
+  const int64_t every = settings_.newest().eval.every;
   const bool crossed = every > 0 && *version / every > copied_version_ / every;
   if (!crossed && !at_end) {
     return;
@@ -93,7 +93,7 @@ void SyncCore::PublishStops() {
   for (const int f : std::exchange(unstaged_, {})) {
     const FragmentSync& fragment = fragments_[static_cast<size_t>(f)];
     const int64_t round = stops_[static_cast<size_t>(f)];
-    if (round >= schedule_.rounds()) {
+    if (round == kNoRound) {
       continue;
     }
     FragmentOuter::Staged staged;
@@ -109,8 +109,7 @@ void SyncCore::PublishStops() {
 }
 
 absl::Status SyncCore::MaybeFinish() {
-  const bool training =
-      std::any_of(stops_.begin(), stops_.end(), [this](int64_t round) { return round < schedule_.rounds(); });
+  const bool training = std::any_of(stops_.begin(), stops_.end(), [](int64_t round) { return round != kNoRound; });
   const bool drained = stopped_ && store_.empty() && abstentions_.empty();
   if (finished_ || training || (!end_ && !drained)) {
     return absl::OkStatus();

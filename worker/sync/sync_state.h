@@ -14,7 +14,7 @@ namespace diloco {
 struct SyncState {
   struct Fragment {
     FragmentOuter::State outer;
-    int64_t stop = 0;             // The round whose stop sets theta next; `run.rounds`: there is none.
+    int64_t stop = 0;             // The round whose stop sets theta next; kNoRound: there is none.
     std::vector<float> residual;  // Of the uplink's error feedback, [n]; empty: none yet.
   };
   // One that no global delta has settled, as encoded.

@@ -18,7 +18,6 @@
 
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/schedule/inner_schedule.h"
 #include "worker/trainer/inner_optimizer.h"
 #include "worker/trainer/model.h"
 #include "worker/trainer/transformer.h"
@@ -64,8 +63,8 @@ class TorchTrainer final : public Trainer {
 
   std::vector<TensorSpec> Tensors() const override { return TransformerTensors(model_section_); }
   void SetLayout(const Layout& layout) override;
-  absl::StatusOr<StepReport> Step(int64_t step) override {
-    return WithoutExceptions([&] { return TakeStep(step); });
+  absl::StatusOr<StepReport> Step(int64_t step, double rate) override {
+    return WithoutExceptions([&] { return TakeStep(step, rate); });
   }
   absl::StatusOr<StepReport> ComputeGradient(int64_t step, absl::Span<float> out) override;
   absl::Status ReadParameters(int64_t offset, absl::Span<float> out) override;
@@ -93,7 +92,7 @@ class TorchTrainer final : public Trainer {
   Batch ToBatch(const std::vector<uint16_t>& tokens) const;
   // Leaves the gradient of the step's batch in gradient_.
   absl::StatusOr<StepReport> Differentiate(int64_t step);
-  absl::StatusOr<StepReport> TakeStep(int64_t step);
+  absl::StatusOr<StepReport> TakeStep(int64_t step, double rate);
   absl::StatusOr<EvaluationReport> EvaluateAt(absl::Span<const float> parameters);
   absl::StatusOr<EvaluationReport> HeldOutLoss() const;
 
@@ -204,9 +203,9 @@ absl::StatusOr<StepReport> TorchTrainer::Differentiate(int64_t step) {
       .tokens = static_cast<uint64_t>(config_.inner.batch_size) * static_cast<uint64_t>(model_section_.sequence)};
 }
 
-absl::StatusOr<StepReport> TorchTrainer::TakeStep(int64_t step) {
+absl::StatusOr<StepReport> TorchTrainer::TakeStep(int64_t step, double rate) {
   DILOCO_ASSIGN_OR_RETURN(const StepReport report, Differentiate(step));
-  optimizer_->Step(InnerRate(config_.inner, config_.run.rounds * config_.inner_steps, step));
+  optimizer_->Step(rate);
   return report;
 }
 

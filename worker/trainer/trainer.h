@@ -33,8 +33,8 @@ class Trainer {
   // Where each tensor lies in the flat vector; called once, after joining, before anything below.
   virtual void SetLayout(const Layout& layout) = 0;
 
-  // Takes inner step `step` (round * H + i), which also names the schedule's and the data's position.
-  virtual absl::StatusOr<StepReport> Step(int64_t step) = 0;
+  // Takes inner step `step` (round * H + i), which also names the data's position, with the learning rate `rate`.
+  virtual absl::StatusOr<StepReport> Step(int64_t step, double rate) = 0;
 
   // The gradient of what Step minimises, the mean loss of step `step`'s batch, at the current parameters: neither
   // clipped nor applied. Shapes: out [layout.element_count()], the flat vector.

@@ -37,5 +37,22 @@ TEST(InnerScheduleTest, RunShorterThanTheWarmUpNeverLeavesIt) {
   EXPECT_DOUBLE_EQ(InnerRate(kInner, 10, 9), 0.01);
 }
 
+TEST(InnerScheduleTest, AChangeHoldsFromItsRoundOnAndNotBefore) {
+  RunConfig config;
+  config.run.rounds = 11;
+  config.inner_steps = 10;
+  config.inner = kInner;
+  const absl::StatusOr<RunSettings> settings =
+      RunSettings::Make(config, {{3, {{"inner.rate", "0.02"}}}, {5, {{"run.rounds", "21"}}}});
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  InnerSection doubled = kInner;
+  doubled.rate = 0.02;
+  EXPECT_DOUBLE_EQ(InnerRate(*settings, 29), InnerRate(kInner, 110, 29));
+  EXPECT_DOUBLE_EQ(InnerRate(*settings, 30), InnerRate(doubled, 110, 30));
+  EXPECT_DOUBLE_EQ(InnerRate(*settings, 49), InnerRate(doubled, 110, 49));
+  EXPECT_DOUBLE_EQ(InnerRate(*settings, 50), InnerRate(doubled, 210, 50));
+  EXPECT_DOUBLE_EQ(InnerRate(*settings, 209), 0.001);
+}
+
 }  // namespace
 }  // namespace diloco

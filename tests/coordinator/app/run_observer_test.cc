@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/clock.h"
 
@@ -30,10 +31,13 @@ class RunObserverTest : public testing::Test {
   CoordinatorMetrics metrics_{registry_, kCoordinatorLabels};
   absl::Status fatal_;
   int finished_ = 0;
+  const SteadyClock clock_;
   RunHistory history_;
+  EventLog events_{7, &clock_};
   RunObserver observer_{
       &metrics_,
       &history_,
+      &events_,
       nullptr,
       {.fatal = [this](const absl::Status& status) { fatal_ = status; }, .finished = [this] { ++finished_; }}};
 };
@@ -57,7 +61,7 @@ TEST_F(RunObserverTest, AHeldRunIsInNoOtherPhaseUntilItIsReleased) {
   const std::string log = GetCapturedStderr();
   EXPECT_THAT(log, HasSubstr("event=holding reason=\"the disk is full\""));
   EXPECT_THAT(log, Not(HasSubstr("again")));
-  EXPECT_EQ(observer_.hold(), "the disk is full; again");
+  EXPECT_EQ(observer_.amiss(), "holding: the disk is full; again");
   EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"holding\"} 1"));
   EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"training\"} 0"));
   EXPECT_THAT(Scrape(), HasSubstr("diloco_disk_refusals_total{what=\"journal\"} 1"));
@@ -66,9 +70,69 @@ TEST_F(RunObserverTest, AHeldRunIsInNoOtherPhaseUntilItIsReleased) {
   EXPECT_THAT(Scrape(), HasSubstr("diloco_run_held{cause=\"folder_behind\"} 0"));
   observer_.OnHold(HoldCause::kDisk, "");
   EXPECT_THAT(Scrape(), HasSubstr("diloco_run_held{cause=\"disk\"} 0"));
-  EXPECT_EQ(observer_.hold(), "");
+  EXPECT_EQ(observer_.amiss(), "");
   EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"holding\"} 0"));
   EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"training\"} 1"));
+}
+
+TEST_F(RunObserverTest, APausedRunIsPausedUntilItEndsAndAHoldComesBeforeIt) {
+  observer_.OnPhase(RunPhase::kTraining);
+  observer_.OnRunPaused();
+  EXPECT_EQ(observer_.amiss(), "paused by an operator");
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"paused\"} 1"));
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"training\"} 0"));
+  observer_.OnHold(HoldCause::kDisk, "the disk is full");
+  EXPECT_EQ(observer_.amiss(), "holding: the disk is full");
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"holding\"} 1"));
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"paused\"} 0"));
+  observer_.OnHold(HoldCause::kDisk, "");
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"paused\"} 1"));
+  observer_.OnRunResumed();
+  EXPECT_EQ(observer_.amiss(), "");
+  EXPECT_THAT(Scrape(), HasSubstr("diloco_run_phase{phase=\"training\"} 1"));
+}
+
+TEST_F(RunObserverTest, TellsWhatHappensAsNumberedEvents) {
+  v1::RoundSummary round;
+  round.set_round(4);
+  round.set_reason("all 2 present");
+  v1::Evaluation evaluation;
+  evaluation.set_version(3);
+  evaluation.set_loss(1.5);
+  observer_.OnWorkerJoined("east", false);
+  observer_.OnWorkerLost("east");
+  observer_.OnRoundCommitted(round);
+  observer_.OnHold(HoldCause::kDisk, "the disk is full");
+  observer_.OnHold(HoldCause::kDisk, "the disk is full; again");
+  observer_.OnHold(HoldCause::kDisk, "");
+  observer_.OnRunPaused();
+  observer_.OnRunResumed();
+  observer_.OnRunChanged({{.from_round = 6, .settings = {{"outer.rate", "0.2"}}}});
+  observer_.OnRunStopped(9);
+  observer_.OnSnapshot(8, absl::Seconds(1), 100);
+  observer_.OnCheckpoint(9, "/data/checkpoints/9", absl::Seconds(1));
+  observer_.OnEvaluation(evaluation);
+  observer_.OnPhase(RunPhase::kEnded);
+  std::vector<std::string> lines;
+  uint64_t number = 0;
+  while (const std::optional<EventLog::Reading> reading = events_.Next(number)) {
+    const v1::Event& event = *reading->event;
+    EXPECT_EQ(event.number(), ++number);
+    lines.push_back(v1::EventKind_Name(event.kind()).substr(11) + ": " + event.text());
+  }
+  EXPECT_THAT(lines,
+              testing::ElementsAre(
+                  "WORKER_JOINED: it joined", "WORKER_LOST: its lease ended without a word from it",
+                  "ROUND_COMMITTED: all 2 present", "HOLD_BEGAN: the disk is full",
+                  "HOLD_ENDED: the run is not held any more", "RUN_PAUSED: paused by an operator",
+                  "RUN_RESUMED: an operator lets the run go on", "RUN_CHANGED: outer.rate=0.2 from round 6 on",
+                  "RUN_STOPPED: an operator stopped the run: it ends with 9 rounds",
+                  "SNAPSHOT: a snapshot of version 8 is durable", "CHECKPOINT: /data/checkpoints/9",
+                  "EVALUATION: held-out loss 1.5000 nats a token at version 3", "RUN_ENDED: every round is committed"));
+  EXPECT_EQ(events_.Next(1)->event->worker_id(), "east");
+  EXPECT_EQ(events_.Next(2)->event->round().round(), 4);
+  ASSERT_EQ(events_.Next(7)->event->changes_size(), 1);
+  EXPECT_EQ(events_.Next(7)->event->changes(0).from_round(), 6);
 }
 
 TEST_F(RunObserverTest, CountsMembersByState) {

@@ -225,7 +225,7 @@ TEST_F(CtlTest, AHeldRunExitsWithSix) {
   admin_.status.set_quorum(2);
   EXPECT_EQ(Run({"status"}), 6);
   EXPECT_EQ(out_, StatusText(admin_.status));
-  EXPECT_EQ(err_, "dilococtl: the run is held: 1 workers are alive and a round needs 2; start workers\n");
+  EXPECT_EQ(err_, "dilococtl: the run does not go on: 1 workers are alive and a round needs 2; start workers\n");
   EXPECT_EQ(Run({"-o", "json", "status"}), 6);
   EXPECT_TRUE(nlohmann::json::accept(out_));
 }

@@ -90,6 +90,51 @@ class FakeAdmin final : public v1::AdminService::Service {
     recover_requests.push_back(*request);
     return Answer(*request, recovered, response);
   }
+  grpc::Status PauseRun(grpc::ServerContext*, const v1::PauseRunRequest* request,
+                        v1::PauseRunResponse* response) override {
+    orders.push_back("pause");
+    response->set_run_id("demo");
+    return Answer(*request, *response, response);
+  }
+  grpc::Status ResumeRun(grpc::ServerContext*, const v1::ResumeRunRequest* request,
+                         v1::ResumeRunResponse* response) override {
+    orders.push_back("resume");
+    return Answer(*request, resumed, response);
+  }
+  grpc::Status StopRun(grpc::ServerContext*, const v1::StopRunRequest* request,
+                       v1::StopRunResponse* response) override {
+    orders.push_back("stop");
+    return Answer(*request, stopped, response);
+  }
+  grpc::Status ExtendRun(grpc::ServerContext*, const v1::ExtendRunRequest* request,
+                         v1::ExtendRunResponse* response) override {
+    orders.push_back("extend " + std::to_string(request->rounds()));
+    return Answer(*request, extended, response);
+  }
+  grpc::Status SetConfig(grpc::ServerContext*, const v1::SetConfigRequest* request,
+                         v1::SetConfigResponse* response) override {
+    for (const v1::Setting& setting : request->settings()) {
+      orders.push_back("set " + setting.key() + " to " + setting.value());
+    }
+    return Answer(*request, set, response);
+  }
+  // Each call gets the next of `event_streams`, and then its status.
+  grpc::Status WatchEvents(grpc::ServerContext*, const v1::WatchEventsRequest* request,
+                           grpc::ServerWriter<v1::WatchEventsResponse>* writer) override {
+    run_id = request->run_id();
+    watch_requests.push_back(*request);
+    if (!error.ok() || event_streams.empty()) return error;
+    const auto [events, end] = event_streams.front();
+    event_streams.erase(event_streams.begin());
+    for (const v1::WatchEventsResponse& event : events) writer->Write(event);
+    return end;
+  }
+  v1::ResumeRunResponse resumed;
+  v1::StopRunResponse stopped;
+  v1::ExtendRunResponse extended;
+  v1::SetConfigResponse set;
+  std::vector<v1::WatchEventsRequest> watch_requests;
+  std::vector<std::pair<std::vector<v1::WatchEventsResponse>, grpc::Status>> event_streams;
 
  private:
   template <typename Request, typename Response>
@@ -132,7 +177,11 @@ class CtlTest : public testing::Test {
     out_.clear();
     err_.clear();
     return RunCtl(static_cast<int>(argv.size()), argv.data(),
-                  {.out = [this](std::string_view text) { out_ += text; },
+                  {.out =
+                       [this](std::string_view text) {
+                         out_ += text;
+                         if (on_out_) on_out_();
+                       },
                    .err = [this](std::string_view text) { err_ += text; },
                    .terminal = [this] { return terminal_; },
                    .no_color = no_color_,
@@ -155,7 +204,8 @@ class CtlTest : public testing::Test {
   bool no_color_ = false;
   std::string question_;
   std::optional<std::string> answer_;  // nullopt: no terminal.
-  std::function<void()> on_pause_;     // The world goes on while --watch pauses.
+  std::function<void()> on_pause_;     // The world goes on while --watch pauses,
+  std::function<void()> on_out_;       // and after each thing that is printed.
   std::string out_;
   std::string err_;
 };

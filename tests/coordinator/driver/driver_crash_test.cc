@@ -73,7 +73,7 @@ TEST(DriverRecoveryTest, ChangedRatesGoOnAndOtherMethodsDoNot) {
            {RunYaml(2, 4, "bf16", "fp32"), "wire.uplink"},
            {RunYaml(2, 4, "fp32", "int8"), "wire.downlink"},
            {RunYaml(2, 4, "fp32", "fp32", "outer: {optimizer: sgd}\n"), "outer.optimizer"},
-           {RunYaml(2, 1, "fp32", "fp32"), "run.rounds"},
+           {RunYaml(2, 3, "fp32", "fp32"), "run.rounds says 3; put it back, `dilococtl run stop` ends a run early"},
            {RunYaml(2, 4, "fp32", "fp32").replace(10, 4, "tset"), "run.id"}}) {
     cluster.coordinator.SetYaml(yaml);
     const absl::Status status = cluster.coordinator.Start();
@@ -85,10 +85,13 @@ TEST(DriverRecoveryTest, ChangedRatesGoOnAndOtherMethodsDoNot) {
   cluster.Start();
   cluster.Run(500);
   EXPECT_EQ(cluster.coordinator.observer.configuration_changes, 1);
-  // The simulated workers keep to the length that they started with; the coordinator goes on with the new rate.
-  EXPECT_EQ(cluster.workers[0]->commits().back().scalars().rate(), 0.125F);
-  EXPECT_EQ(cluster.workers[0]->version(), 4);
-  EXPECT_FALSE(cluster.workers[0]->end().has_value());
+  // A file that says something new is a change like an operator's: the workers hear of the length, and the rate holds
+  // from the first round on that none of them could have begun.
+  for (const v1::GlobalDeltaCommit& commit : cluster.workers[0]->commits()) {
+    EXPECT_EQ(commit.scalars().rate(), commit.round() < 3 ? 0.4F : 0.125F) << commit.round();
+  }
+  EXPECT_EQ(cluster.workers[0]->version(), 5);
+  EXPECT_TRUE(cluster.workers[0]->end().has_value());
 }
 
 TEST(DriverRecoveryTest, DescribesRoundsFromBeforeTheStart) {

@@ -156,7 +156,8 @@ TEST_F(LostDiskTest, WhatTheFolderHasIsNoReasonToHold) {
   EXPECT_EQ(Status().state(), v1::RUN_STATE_TRAINING);
   EXPECT_EQ(Recover("east").status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Discard().status().code(), absl::StatusCode::kFailedPrecondition);
-  for (const std::vector<int64_t>& versions : std::vector<std::vector<int64_t>>{{}, {3}, {3, 3, 3}, {-1, 3}, {3, 7}}) {
+  for (const std::vector<int64_t>& versions :
+       std::vector<std::vector<int64_t>>{{}, {3}, {3, 3, 3}, {-1, 3}, {3, 1'000'000'001}}) {
     EXPECT_EQ(Join(east, Held(0, versions)).status().code(), absl::StatusCode::kInvalidArgument);
   }
   EXPECT_EQ(Status().state(), v1::RUN_STATE_TRAINING);
@@ -245,6 +246,27 @@ TEST_F(LostDiskTest, TheRunGoesOnFromTheWorkerThatTheOperatorNames) {
     }
   }
   EXPECT_EQ(Status().state(), v1::RUN_STATE_ENDED) << Status().reason();
+}
+
+// The run was made longer, and only the lost disk knew.
+TEST_F(LostDiskTest, AWorkerBeyondTheLengthOfTheFolderHoldsTheRun) {
+  StartEmpty();
+  HandWorker east(&coordinator_, "east", 1);
+  const auto joined = Join(east, Held(0, {40, 40}));
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(joined->directive().state(), v1::RUN_STATE_HOLDING);
+  EXPECT_THAT(std::string(Recover("east").status().message()), HasSubstr("`dilococtl run extend --rounds N` first"));
+  // A stop would end the run with what the folder has.
+  const absl::Status stopped = coordinator_.Call(&Driver::StopRun, v1::StopRunRequest()).status();
+  EXPECT_EQ(stopped.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(stopped.message()), HasSubstr("worker \"east\" holds version 40"));
+  v1::ExtendRunRequest longer;
+  longer.set_rounds(50);
+  const auto extended = coordinator_.Call(&Driver::ExtendRun, longer);
+  ASSERT_TRUE(extended.ok()) << extended.status();
+  const auto recovered = Recover("east");
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_EQ(recovered->version(), 40);
 }
 
 TEST_F(LostDiskTest, AConsensusThatIsNoneIsRefusedAndTheRunStaysHeld) {

@@ -241,9 +241,9 @@ TEST_F(DriverOperatorTest, WrongRequestsAreRefused) {
   EXPECT_EQ(coordinator_.Call(&Driver::EvictWorker, evict).status().code(), absl::StatusCode::kNotFound);
   const HandWorker::Session session = west_.OpenSession();
   v1::SessionRequest stopped = west_.Heartbeat();
-  stopped.set_last_round(8);
+  stopped.set_last_round(-2);
   west_.Send(session, stopped);
-  EXPECT_EQ(*session.closed, absl::InvalidArgumentError("a last round of 8 in a run of 8 rounds"));
+  EXPECT_EQ(*session.closed, absl::InvalidArgumentError("a last round of -2; -1 is none"));
   EXPECT_EQ(coordinator_.observer.members.alive, 2);
 }
 

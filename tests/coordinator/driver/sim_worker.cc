@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/crc32c.h"
 #include "common/base/limits.h"
+#include "common/config/run_settings_proto.h"
 #include "common/layout/layout_proto.h"
 #include "common/outer/step_scalars_proto.h"
 
@@ -51,7 +52,8 @@ SimWorker::SimWorker(const RunConfig& config, std::string id, uint64_t incarnati
       layout_(Value(Layout::Cut(std::move(tensors), config.fragments.cut))),
       uplink_(FindCodec(config.wire.uplink)),
       downlink_(FindCodec(config.wire.downlink)),
-      digests_(static_cast<size_t>(layout_.fragment_count())) {}
+      digests_(static_cast<size_t>(layout_.fragment_count())),
+      rounds_(config.run.rounds) {}
 
 template <typename Response>
 Reply<Response> SimWorker::Later(std::function<void(absl::StatusOr<Response>)> handle) {
@@ -118,7 +120,8 @@ bool SimWorker::Act() {
     Seed();
     return true;
   }
-  const bool trains = directive_.state() == v1::RUN_STATE_TRAINING || directive_.state() == v1::RUN_STATE_ENDED;
+  const bool trains = directive_.state() == v1::RUN_STATE_TRAINING || directive_.state() == v1::RUN_STATE_ENDED ||
+                      (directive_.state() == v1::RUN_STATE_PAUSED && !consensus_.empty());
   if (!trains) {
     return !events.empty();
   }
@@ -289,7 +292,7 @@ void SimWorker::Contribute() {
       Send(key.first, key.second);
     }
   }
-  if (end_ || version() >= config_.run.rounds || next_contribution_ > version()) {
+  if (end_ || version() >= rounds_ || next_contribution_ > version()) {
     return;
   }
   const int64_t round = version();
@@ -351,6 +354,10 @@ void SimWorker::OnMessage(const std::string& bytes) {
     settled_[static_cast<int>(message.settled().fragment())] = message.settled();
   } else if (message.has_commit()) {
     OnCommit(message.commit());
+  } else if (message.has_run_settings()) {
+    const absl::StatusOr<RunSettings> settings = RunSettingsFromProto(config_, message.run_settings().changes());
+    ASSERT_TRUE(settings.ok()) << settings.status();
+    rounds_ = settings->newest().run.rounds;
   } else if (message.has_end()) {
     end_ = message.end();
     EXPECT_EQ(end_->rounds(), version());

@@ -37,6 +37,8 @@ class SimWorker {
   // The coordinator told it to leave.
   bool done() const { return done_; }
   int64_t version() const;
+  // Of the run, as far as the worker was told.
+  int64_t rounds() const { return rounds_; }
   const std::vector<Consensus>& consensus() const { return consensus_; }
   // As the newest end record says.
   const std::optional<v1::EndRecord>& end() const { return end_; }
@@ -112,6 +114,7 @@ class SimWorker {
   std::vector<std::map<int64_t, Digest>> digests_;             // By fragment and version.
   std::map<std::pair<int, int64_t>, Contribution> unsettled_;  // By (fragment, round).
   int64_t next_contribution_ = 0;
+  int64_t rounds_;
   std::map<std::pair<int, int64_t>, int> merged_;
   std::vector<v1::GlobalDeltaCommit> commits_;
   std::optional<v1::EndRecord> end_;

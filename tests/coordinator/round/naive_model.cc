@@ -44,7 +44,8 @@ std::vector<RoundEffect> NaiveModel::Step(const RoundEvent& event, MonotonicTime
     if (!alive.contains(worker)) effects.emplace_back(WorkerLost{worker});
   }
   for (RoundEffect& effect : Consequences(event)) effects.push_back(std::move(effect));
-  if (seeded_ && !training_ && static_cast<int>(StayingWorkers().size()) >= options_.workers) training_ = true;
+  if (seeded_ && !training_ && !held_ && static_cast<int>(StayingWorkers().size()) >= options_.workers)
+    training_ = true;
   for (int fragment = 0; fragment < options_.fragments && Training(); ++fragment) {
     const int64_t next = NextRound(fragment);
     for (int64_t round = next; round < std::min(next + options_.open_rounds, options_.rounds); ++round) {
@@ -204,7 +205,7 @@ void NaiveModel::CloseWhatCanClose(std::vector<RoundEffect>* effects) {
       quorum_notes_.push_back({fragment, round, now_, SidesOf(fragment, round).met, step_});
     }
     finished = finished && next == options_.rounds;
-    if (merging || next == options_.rounds) continue;
+    if (held_ || merging || next == options_.rounds) continue;
     const Sides sides = SidesOf(fragment, next);
     if (!sides.met) continue;
     if (sides.awaited > 0 && now_ < *WaitEnd(fragment)) continue;
@@ -215,7 +216,7 @@ void NaiveModel::CloseWhatCanClose(std::vector<RoundEffect>* effects) {
     }
     effects->emplace_back(std::move(start));
   }
-  if (!finished) return;
+  if (!finished || held_) return;
   end_requested_ = true;
   PersistEnd end;
   for (const Answered& answered : answered_) {

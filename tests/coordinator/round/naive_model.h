@@ -19,6 +19,9 @@ class NaiveModel {
 
   // The effects that the event must have, without reasons.
   std::vector<RoundEffect> Step(const RoundEvent& event, MonotonicTime now);
+  // No round closes from now on, or may close again, from the next step on.
+  void SetHeld(bool held) { held_ = held; }
+  void SetOptions(const RoundOptions& options) { options_ = options; }
   // The coordinator died: what was not durable is forgotten.
   void Restart(MonotonicTime now);
 
@@ -30,6 +33,7 @@ class NaiveModel {
   bool Participating(const std::string& worker) const;
   int64_t NextRound(int fragment) const;
   int64_t SettledRound(const std::string& worker, int fragment) const;
+  int64_t EarliestEnd() const;
   std::optional<MonotonicTime> NextDeadline() const;
   bool ended() const { return end_published_; }
 
@@ -121,7 +125,8 @@ class NaiveModel {
   std::optional<RoundEffect> Take(const Answered& answered, uint64_t incarnation);
   void CloseWhatCanClose(std::vector<RoundEffect>* effects);
 
-  const RoundOptions options_;
+  RoundOptions options_;
+  bool held_ = false;
   MonotonicTime now_;
   int64_t step_ = 0;  // Steps so far.
   bool seeded_ = false;

@@ -9,8 +9,8 @@ Verdict NaiveModel::Ask(const ContributionId& id, uint64_t incarnation) const {
   const Admission* admission = Newest(id.worker);
   if (admission == nullptr || admission->incarnation != incarnation || admission->gone()) return Verdict::kRefused;
   if (id.fragment < 0 || id.fragment >= options_.fragments) return Verdict::kRefused;
-  if (id.round < 0 || id.round >= options_.rounds) return Verdict::kRefused;
-  if (end_requested_) return Verdict::kSettled;
+  if (id.round < 0 || (id.round >= options_.rounds && !options_.stopped)) return Verdict::kRefused;
+  if (end_requested_ || id.round >= options_.rounds) return Verdict::kSettled;
   if (!training_) return Verdict::kTooEarly;
   if (const Answered* held = Answer(id)) {
     if (held->kind == Kind::kContribution) return Verdict::kStored;
@@ -74,14 +74,23 @@ int64_t NaiveModel::SettledRound(const std::string& worker, int fragment) const 
   return newest;
 }
 
+int64_t NaiveModel::EarliestEnd() const {
+  int64_t end = std::min(OldestOpenRound() + 1, options_.rounds);
+  for (int fragment = 0; fragment < options_.fragments; ++fragment) {
+    const int64_t closed = NextRound(fragment) + (BeingMerged(fragment) != nullptr ? 1 : 0);
+    end = std::max(end, closed);
+  }
+  return end;
+}
+
 std::optional<MonotonicTime> NaiveModel::NextDeadline() const {
   std::optional<MonotonicTime> next;
   const auto consider = [&](MonotonicTime time) { next = next ? std::min(*next, time) : time; };
   for (const Admission* admission : NewestOfEach()) {
     if (Alive(*admission)) consider(LastHeard(*admission) + options_.lease);
   }
-  for (int fragment = 0; fragment < options_.fragments && Training(); ++fragment) {
-    if (BeingMerged(fragment) != nullptr) continue;
+  for (int fragment = 0; fragment < options_.fragments && Training() && !held_; ++fragment) {
+    if (BeingMerged(fragment) != nullptr || NextRound(fragment) == options_.rounds) continue;
     if (const std::optional<MonotonicTime> end = WaitEnd(fragment)) consider(*end);
   }
   return next;

@@ -77,6 +77,8 @@ class RandomRun {
   // Rounds that closed for this.
   int adapted() const { return adapted_; }
   int timed_out() const { return timed_out_; }
+  // Times that an operator changed the rules.
+  int steered() const { return steered_; }
 
  private:
   struct Worker {
@@ -128,6 +130,7 @@ class RandomRun {
       Step(WorkerStopped{worker.id, worker.incarnation, id.round - Below(2)});
     } else if (dice < 30) {
       Operate(worker.id);
+      Steer();
     } else if (dice < 33) {
       if (machine_.phase() == RunPhase::kSeeding) Step(RunSeeded{});
     } else if (dice < 72) {
@@ -155,6 +158,39 @@ class RandomRun {
     } else {
       Step(EvictionLifted{id});
     }
+  }
+
+  void SetHeld(bool held) {
+    held_ = held;
+    if (held) {
+      machine_.Hold(HeldBy::kOperator);
+    } else {
+      machine_.Release(HeldBy::kOperator);
+    }
+    model_.SetHeld(held);
+    ++steered_;
+    Step(TimePassed{});
+  }
+
+  // Pauses, resumes, sets, extends and now and then stops the run.
+  void Steer() {
+    if (Chance(60)) return SetHeld(!held_);
+    RoundOptions options = options_;
+    options.quorum = 1 + Below(options.workers);
+    options.late = Chance(50) ? LatePolicy::kMerge : LatePolicy::kDrop;
+    options.timeout.reset();
+    if (Chance(40)) options.timeout = absl::Seconds(10 + Below(100));
+    options.grace_window = absl::Seconds(Below(3) * 10);
+    if (!machine_.ended() && !options.stopped) options.rounds += Below(2);
+    if (!machine_.ended() && machine_.phase() == RunPhase::kTraining && Chance(10)) {
+      options.rounds = machine_.EarliestEnd();
+      options.stopped = true;
+    }
+    options_ = options;
+    machine_.SetOptions(options_, now_);
+    model_.SetOptions(options_);
+    ++steered_;
+    Step(TimePassed{});
   }
 
   // Mostly as the process that runs now.
@@ -196,10 +232,12 @@ class RandomRun {
     model_.Restart(now_);
     auditor_.Restart();
     pending_.clear();
+    if (held_) machine_.Hold(HeldBy::kOperator);
     Step(TimePassed{});
   }
 
   void FairTurn() {
+    if (held_) SetHeld(false);
     now_ = now_ + absl::Seconds(10);
     if (machine_.phase() == RunPhase::kSeeding) Step(RunSeeded{});
     for (Worker& worker : workers_) {
@@ -257,7 +295,7 @@ class RandomRun {
         machine_.Ask(id, worker.incarnation) == model_.Ask(id, worker.incarnation) &&
         machine_.IsMember(worker.id, worker.incarnation) == model_.IsMember(worker.id, worker.incarnation) &&
         machine_.Seeder() == model_.Seeder() && machine_.Evaluator() == model_.Evaluator() &&
-        machine_.NextDeadline() == model_.NextDeadline();
+        machine_.NextDeadline() == model_.NextDeadline() && machine_.EarliestEnd() == model_.EarliestEnd();
     if (machine_.NextDeadline() && *machine_.NextDeadline() <= now_) return Fail("a deadline is never done with");
     for (const MemberView& member : machine_.Members()) {
       if (member.draining != model_.Draining(member.worker) ||
@@ -283,7 +321,8 @@ class RandomRun {
   }
 
   std::mt19937_64 random_;
-  const RoundOptions options_;
+  RoundOptions options_;
+  bool held_ = false;
   RoundMachine machine_;
   NaiveModel model_;
   Durable durable_;
@@ -295,6 +334,7 @@ class RandomRun {
   std::string failure_;
   int adapted_ = 0;
   int timed_out_ = 0;
+  int steered_ = 0;
 };
 
 TEST(RoundPropertyTest, AgreesWithTheNaiveModelAndAlwaysEnds) {
@@ -308,6 +348,7 @@ TEST(RoundPropertyTest, AgreesWithTheNaiveModelAndAlwaysEnds) {
   int dropped = 0;
   int adapted = 0;
   int timed_out = 0;
+  int steered = 0;
   for (uint64_t seed = first; seed <= last; ++seed) {
     RandomRun run(seed);
     run.Wander();
@@ -317,6 +358,7 @@ TEST(RoundPropertyTest, AgreesWithTheNaiveModelAndAlwaysEnds) {
     dropped += run.dropped();
     adapted += run.adapted();
     timed_out += run.timed_out();
+    steered += run.steered();
   }
   // The runs are worth something only if much is merged, something is dropped, and every rule closes rounds.
   if (first == last) return;
@@ -324,6 +366,7 @@ TEST(RoundPropertyTest, AgreesWithTheNaiveModelAndAlwaysEnds) {
   EXPECT_GT(dropped, kRuns);
   EXPECT_GT(adapted, kRuns / 20);
   EXPECT_GT(timed_out, kRuns / 20);
+  EXPECT_GT(steered, kRuns);
 }
 
 }  // namespace

@@ -194,7 +194,7 @@ TEST(RoundMachineHoldTest, OnlyLeasesAreDue) {
   machine.Step(RunSeeded{}, At(0));
   machine.Step(ContributionStored{{"west", 1, 0}, 1, {0, 5}, 1.0}, At(0));
   EXPECT_EQ(machine.NextDeadline(), At(10)) << "the grace window";
-  machine.Hold();
+  machine.Hold(HeldBy::kLostDisk);
   EXPECT_EQ(machine.NextDeadline(), At(60)) << "the leases";
   EXPECT_THAT(machine.Step(TimePassed{}, At(11)), IsEmpty());
   EXPECT_EQ(machine.NextDeadline(), At(60));

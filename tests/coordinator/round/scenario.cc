@@ -102,6 +102,7 @@ class Runner {
     options_.open_rounds = c.Int("open", 1);
     options_.fragments = static_cast<int>(c.Int("fragments", 1));
     options_.max_members = static_cast<int>(c.Int("members", 8));
+    held_ = false;
     machine_ = std::make_unique<RoundMachine>(options_);
     durable_ = std::make_unique<Durable>(options_.fragments);
   }
@@ -143,6 +144,10 @@ class Runner {
     } else if (c.verb == "commit") {
       Merged(c);
       Persisted(c);
+    } else if (c.verb == "hold" || c.verb == "release") {
+      Hold(c.verb == "hold");
+    } else if (c.verb == "set" || c.verb == "stop") {
+      Set(c);
     } else if (c.verb == "end-persisted") {
       Step(EndPersisted{});
     } else if (c.verb == "tick") {
@@ -159,6 +164,33 @@ class Runner {
       return false;
     }
     return true;
+  }
+
+  void Hold(bool held) {
+    held_ = held;
+    if (held) {
+      machine_->Hold(HeldBy::kOperator);
+    } else {
+      machine_->Release(HeldBy::kOperator);
+    }
+    Step(TimePassed{});
+  }
+
+  void Set(const Command& c) {
+    options_.quorum = static_cast<int>(c.Int("quorum", options_.quorum));
+    options_.grace_window = c.Duration("grace", options_.grace_window);
+    options_.lease = c.Duration("lease", options_.lease);
+    options_.rounds = c.Int("rounds", options_.rounds);
+    if (c.values.contains("late"))
+      options_.late = c.values.at("late") == "drop" ? LatePolicy::kDrop : LatePolicy::kMerge;
+    if (c.values.contains("timeout")) options_.timeout = c.Duration("timeout", absl::ZeroDuration());
+    if (c.verb == "stop") {
+      options_.rounds = machine_->EarliestEnd();
+      options_.stopped = true;
+      out_.push_back(absl::StrCat("ends with ", options_.rounds, " rounds"));
+    }
+    machine_->SetOptions(options_, now_);
+    Step(TimePassed{});
   }
 
   bool Show(const Command& c) {
@@ -181,6 +213,7 @@ class Runner {
       return;
     }
     machine_ = std::make_unique<RoundMachine>(*std::move(restored));
+    if (held_) machine_->Hold(HeldBy::kOperator);
     Step(TimePassed{});
   }
 
@@ -212,6 +245,7 @@ class Runner {
   static Digest DigestNumber(const Command& c) { return {0, static_cast<uint64_t>(c.Int("digest", 1))}; }
 
   RoundOptions options_;
+  bool held_ = false;  // By an operator; durable.
   std::unique_ptr<RoundMachine> machine_;
   MonotonicTime now_;
   std::unique_ptr<Durable> durable_;

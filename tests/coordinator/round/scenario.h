@@ -9,9 +9,8 @@
 //                                        floor cap (grace adapts) timeout
 //   seed | join NAME | hear NAME | leave NAME | stopped NAME round=N
 //   drain NAME | evict NAME | admit NAME
-//   join NAME session=closed             no session of it is open; resumes=N,N: by fragment, where its checkpoint stands
-//   contribute NAME round=N [fragment=N] [digest=N] [weight=X]
-//   refuse NAME round=N [fragment=N] [digest=N]
+//   join NAME session=closed             no session of it is open; resumes=N,N: by fragment, where its checkpoint
+//   stands contribute NAME round=N [fragment=N] [digest=N] [weight=X] refuse NAME round=N [fragment=N] [digest=N]
 //   abstain NAME round=N [fragment=N]
 //   merged round=N [fragment=N] | persisted round=N [fragment=N] | end-persisted
 //   commit round=N [fragment=N]          merged, then persisted
@@ -19,6 +18,9 @@
 //   paused DURATION                      likewise, in which the coordinator could hear nobody
 //   ask NAME round=N [fragment=N]        prints the verdict
 //   state                                prints what the machine shows of itself
+//   hold | release                       an operator pauses the run, or lets it go on
+//   set KEY=VALUE...                     other rules: quorum grace lease late rounds timeout
+//   stop                                 the run ends as early as it can
 //   restart                              a new machine from what the effects so far made durable
 #pragma once
 

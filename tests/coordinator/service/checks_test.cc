@@ -115,5 +115,22 @@ TEST(ChecksTest, ASeedIsBounded) {
   ExpectRefused(request, "layout_digest has 17 bytes; a digest has 16");
 }
 
+TEST(ChecksTest, SettingsAreBounded) {
+  v1::SetConfigRequest request;
+  ExpectRefused(request, "no setting is given; give KEY=VALUE");
+  for (int i = 0; i < kMaxSettingsPerChange; ++i) {
+    request.add_settings()->set_key(std::string(kMaxNameBytes, 'k'));
+  }
+  EXPECT_TRUE(CheckForm(request).ok());
+  request.mutable_settings(0)->set_value(std::string(kMaxNameBytes + 1, 'v'));
+  ExpectRefused(request, "value of a setting, in bytes, is 65; the limit is 64");
+  request.mutable_settings(0)->mutable_key()->push_back('k');
+  ExpectRefused(request, "name of a setting, in bytes, is 65; the limit is 64");
+  request.add_settings();
+  ExpectRefused(request, "number of settings is 33; the limit is 32");
+  request.set_run_id("../run");
+  EXPECT_FALSE(CheckForm(request).ok());
+}
+
 }  // namespace
 }  // namespace diloco

@@ -60,6 +60,7 @@ class ServiceTest : public ::testing::Test {
     absl::StatusOr<std::unique_ptr<Service>> service = Service::Start("--listen",
                                                                       {.run_id = "r1",
                                                                        .address = {"127.0.0.1", 0},
+                                                                       .events = &events_,
                                                                        .tls = tls_,
                                                                        .reflection = reflection,
                                                                        .limits = limits_,
@@ -98,6 +99,7 @@ class ServiceTest : public ::testing::Test {
   const SteadyClock clock_;
   ::diloco::testing::TempFolder folder_;
   DriverObserver observer_;
+  EventLog events_{7, &clock_};
   prometheus::Registry registry_;
   CoordinatorMetrics metrics_{registry_,
                               {.methods = kMethodNames,

@@ -25,7 +25,8 @@ Auditor::Auditor(const RunConfig& config, std::vector<FragmentFacts> fragments, 
     : config_(config),
       loop_(*loop),
       rounding_({.stochastic = config.wire.stochastic_rounding, .seed = config.run.seed}),
-      rounds_(&config_, loop) {
+      rounds_(&config_, loop),
+      lengths_({config.run.rounds}) {
   for (FragmentFacts& facts : fragments) {
     Fragment& fragment = fragments_.emplace_back();
     fragment.residual.assign(facts.initial.size(), 0.0f);
@@ -53,7 +54,7 @@ std::string Auditor::NameOf(const Name& name) {
 }
 
 int64_t Auditor::rounds_published() const {
-  int64_t rounds = config_.run.rounds;
+  int64_t rounds = *lengths_.rbegin();
   for (const Fragment& fragment : fragments_) rounds = std::min(rounds, fragment.consensus.version);
   return rounds;
 }
@@ -160,6 +161,10 @@ void Auditor::OnGiven(const std::string& worker, std::string_view message) {
     if (!std::exchange(end_given_, true)) VerifyEnd(item.end());
     return;
   }
+  if (item.has_run_settings()) {
+    told_[worker] = item.run_settings();
+    return;
+  }
   const Place place = item.has_chunk()     ? Place(item.chunk().fragment(), item.chunk().round())
                       : item.has_settled() ? Place(item.settled().fragment(), item.settled().round())
                                            : Place(item.commit().fragment(), item.commit().round());
@@ -177,7 +182,28 @@ void Auditor::OnGiven(const std::string& worker, std::string_view message) {
     Fail(absl::StrFormat("%s is given other bytes for fragment %d, round %d than were published", worker, place.first,
                          place.second));
   }
-  if (item.has_commit()) given_.insert(place);
+  if (item.has_commit()) {
+    given_.insert(place);
+    CheckRate(worker, item.commit());
+  }
+}
+
+// Whoever gets an average has been told of every change that it follows.
+void Auditor::CheckRate(const std::string& worker, const v1::GlobalDeltaCommit& commit) {
+  if (config_.method == "data-parallel") return;  // Its rate follows a schedule.
+  double rate = config_.outer.rate;
+  int64_t since = 0;
+  for (const v1::RunChange& change : told_[worker].changes()) {
+    for (const v1::Setting& setting : change.settings()) {
+      if (setting.key() != "outer.rate" || change.from_round() > commit.round() || change.from_round() < since)
+        continue;
+      since = change.from_round();
+      rate = std::stod(setting.value());
+    }
+  }
+  Require(commit.scalars().rate() == static_cast<float>(rate),
+          absl::StrFormat("round %d has the rate %g, and %s was told %g", commit.round(), commit.scalars().rate(),
+                          worker, rate));
 }
 
 void Auditor::Verify(const Place& place, const Delta& delta) {

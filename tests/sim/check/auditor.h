@@ -1,11 +1,12 @@
 // Watches over a simulated cluster from outside. Its verdicts follow from the wire's messages, from the bytes on the
 // disk and from a second, naive implementation of the arithmetic; nothing of the product decides them.
 //
-//   nothing published is lost or changed   every message that left for anybody, and after each crash the folder
+//   nothing published is lost or changed   every message that ever left for anybody, and after each crash the folder
 //   nothing counts twice                   settled lists against what workers sent; the average from scratch
 //   consensus equal everywhere             workers, snapshots, commit and end records against the naive chain
 //   everything stored is settled           what one life of the coordinator acknowledged, by the end of it
 //   every round closes or says why         what people are told, against the configuration and the clock
+//   rates are told before they hold        each worker's settings against the averages that it gets after them
 //   only the current process counts        bytes of a replaced incarnation are never acknowledged
 #pragma once
 
@@ -43,6 +44,7 @@ class Auditor final : public Witness {
   void OnSent(const v1::UploadRequest& request) override;
   void OnCoordinatorStarted() override { rounds_.OnStarted(); }
   void OnHold(const std::string& reason) override;
+  void OnPaused(bool paused) override { rounds_.OnPaused(paused); }
   void OnRoundWaiting(int fragment, int64_t round, const std::string& reason) override;
   void OnRoundClosed(int fragment, int64_t round) override;
   void OnRoundCommitted(int fragment, int64_t round, const std::string& reason) override;
@@ -65,6 +67,9 @@ class Auditor final : public Witness {
   void OnCoordinatorStopped(absl::Duration duration) { rounds_.OnStopped(duration); }
   // Now and then, while the coordinator is there.
   void CheckRounds() { FailIf(rounds_.FindOverdue()); }
+  // An operator asked for another length, and may have got it; or for an end at once.
+  void OnLengthAsked(int64_t rounds) { lengths_.insert(rounds); }
+  void OnStopAsked() { stop_asked_ = true; }
   // The run has ended and nobody is left.
   void OnFinished(FileSystem* files, const std::string& folder);
 
@@ -75,6 +80,7 @@ class Auditor final : public Witness {
   uint64_t deltas() const { return verified_; }
   uint64_t merged() const { return merged_; }
   int64_t rounds_published() const;
+  bool has_end() const { return !end_.empty(); }
 
  private:
   using Place = std::pair<int, int64_t>;               // Fragment, round.
@@ -101,6 +107,7 @@ class Auditor final : public Witness {
   void FailIf(const std::optional<std::string>& broken) {
     if (broken) Fail(*broken);
   }
+  void CheckRate(const std::string& worker, const v1::GlobalDeltaCommit& commit);
   void Verify(const Place& place, const Delta& delta);
   void Forget(int64_t before);
   void VerifyLine(const Place& place, const v1::SettledContribution& line);
@@ -124,8 +131,11 @@ class Auditor final : public Witness {
   std::map<Name, Place> settled_;                      // Where.
   std::map<Place, Delta> journaled_;                   // As it was written last.
   std::map<Place, Delta> published_;
-  std::set<Place> given_;  // Whole, to somebody.
-  std::string end_;        // As journaled, serialised.
+  std::set<Place> given_;                        // Whole, to somebody.
+  std::map<std::string, v1::RunSettings> told_;  // By worker, as it was told last.
+  std::set<int64_t> lengths_;                    // That the run may have.
+  bool stop_asked_ = false;
+  std::string end_;  // As journaled, serialised.
   bool end_given_ = false;
 
   uint64_t verified_ = 0;

@@ -43,10 +43,11 @@ void Auditor::OnSnapshotGiven(const v1::SnapshotHeader& header, std::string_view
 }
 
 void Auditor::VerifyEnd(const v1::EndRecord& end) {
-  Require(end.rounds() == config_.run.rounds, "the end record counts other rounds than the run has");
+  Require(lengths_.contains(end.rounds()) || (stop_asked_ && end.rounds() < *lengths_.rbegin()),
+          "the end record counts other rounds than the run has");
   for (size_t f = 0; f < fragments_.size(); ++f) {
     Require(static_cast<int>(f) < end.consensus_digests_size() &&
-                end.consensus_digests(static_cast<int>(f)).value() == DigestAt(static_cast<int>(f), config_.run.rounds),
+                end.consensus_digests(static_cast<int>(f)).value() == DigestAt(static_cast<int>(f), end.rounds()),
             absl::StrFormat("the end record's digest of fragment %d is wrong", f));
   }
   for (const v1::SettledContribution& line : end.settled()) {
@@ -100,7 +101,9 @@ void Auditor::OnFinished(FileSystem* files, const std::string& folder) {
   const FolderScan scan = ScanFolder(files, folder);
   if (scan.snapshots.empty()) return Fail("the run has ended without a snapshot");
   Require(!scan.end.empty() && scan.end == end_, "the folder does not hold the end record that was published");
-  Require(rounds_published() == config_.run.rounds, "the run has finished, but not all rounds are published");
+  v1::EndRecord end;
+  Require(end.ParseFromString(end_) && rounds_published() == end.rounds(),
+          "the run has finished, but not all rounds are published");
   // The oldest snapshot and the journals behind it lead to the final consensus.
   const auto& [version, snapshot] = *scan.snapshots.begin();
   size_t offset = 0;
@@ -113,7 +116,7 @@ void Auditor::OnFinished(FileSystem* files, const std::string& folder) {
     };
     take(replayed.parameters);
     for (std::vector<float>& array : replayed.state) take(array);
-    for (int64_t round = version; round < config_.run.rounds; ++round) {
+    for (int64_t round = version; round < end.rounds(); ++round) {
       const auto found = scan.deltas.find({static_cast<int>(f), round});
       if (found == scan.deltas.end()) return Fail(absl::StrFormat("the folder lacks fragment %d, round %d", f, round));
       std::string payload;
@@ -124,7 +127,7 @@ void Auditor::OnFinished(FileSystem* files, const std::string& folder) {
       replayed.Apply(config_.outer.optimizer, message.commit().scalars(),
                      testing::NaiveDecode(config_.wire.downlink, payload, replayed.parameters.size()));
     }
-    Require(replayed.Digest() == DigestAt(static_cast<int>(f), config_.run.rounds),
+    Require(replayed.Digest() == DigestAt(static_cast<int>(f), end.rounds()),
             absl::StrFormat("the folder's replay of fragment %d ends at another consensus than was published", f));
   }
 }

@@ -39,7 +39,7 @@ absl::Duration LongestWindow(const RoundsSection& rounds) { return rounds.grace_
 
 void RoundWatch::OnStarted() {
   started_ = loop_.Now();
-  held_ = false;
+  held_ = paused_ = false;
   waiting_.clear();
   stored_.clear();
   closed_.clear();
@@ -47,6 +47,11 @@ void RoundWatch::OnStarted() {
 
 void RoundWatch::OnHold(const std::string& reason) {
   held_ = !reason.empty();
+  for (auto& [fragment, waiting] : waiting_) waiting.since = loop_.Now();
+}
+
+void RoundWatch::OnPaused(bool paused) {
+  paused_ = paused;
   for (auto& [fragment, waiting] : waiting_) waiting.since = loop_.Now();
 }
 
@@ -62,8 +67,9 @@ std::optional<std::string> RoundWatch::OnWaiting(int fragment, int64_t round, co
     waiting_.erase(fragment);
     return std::nullopt;
   }
-  // While the run is held nothing closes, and what would is said to come after the round before.
-  const bool closes = absl::StrContains(reason, "; after round ");
+  // What would close waits for the round before, and for a run that is held.
+  const bool closes =
+      absl::StrContains(reason, "; after round ") || absl::StrContains(reason, "; once the run goes on");
   const std::optional<absl::Duration> left = SecondsAfter(reason, "reached, waiting ");
   if (!closes && (!left || !Shows(*left, absl::ZeroDuration(), LongestWindow(config_.rounds)))) {
     return absl::StrFormat("fragment %d, round %d has not closed, for no reason that the configuration knows: \"%s\"",
@@ -109,7 +115,7 @@ std::optional<std::string> RoundWatch::OnCommitted(int fragment, int64_t round, 
 }
 
 std::optional<std::string> RoundWatch::FindOverdue() const {
-  if (held_) return std::nullopt;
+  if (held_ || paused_) return std::nullopt;
   for (const auto& [fragment, waiting] : waiting_) {
     const absl::Duration waits = loop_.Now() - waiting.since - (stopped_ - waiting.stopped_before);
     if (waits > LongestWindow(config_.rounds) + kActsWithin) {

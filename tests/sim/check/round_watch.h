@@ -24,6 +24,8 @@ class RoundWatch {
   void OnStopped(absl::Duration duration) { stopped_ += duration; }
   // The run is held, and why; empty: it goes on.
   void OnHold(const std::string& reason);
+  // An operator pauses the run, or lets it go on.
+  void OnPaused(bool paused);
   // A contribution was acknowledged as stored.
   void OnStored(int fragment, int64_t round) { stored_.try_emplace({fragment, round}, loop_.Now()); }
   // Its set is fixed.
@@ -51,6 +53,7 @@ class RoundWatch {
   MonotonicTime started_;
   absl::Duration stopped_;  // In all.
   bool held_ = false;
+  bool paused_ = false;
   std::map<int, Waiting> waiting_;  // By fragment: only for the grace window or the timeout.
   // In this life of the coordinator. Of stored ones, the first.
   std::map<Place, MonotonicTime> stored_;

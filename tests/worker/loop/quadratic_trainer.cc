@@ -41,7 +41,7 @@ void QuadraticTrainer::SetLayout(const Layout& layout) {
   }
 }
 
-absl::StatusOr<StepReport> QuadraticTrainer::Step(int64_t step) {
+absl::StatusOr<StepReport> QuadraticTrainer::Step(int64_t step, double /*rate*/) {
   if (options_.on_step) {
     options_.on_step(step);
   }

@@ -30,7 +30,8 @@ class CountingTrainer final : public Trainer {
     return tensors;
   }
   void SetLayout(const Layout&) override {}
-  absl::StatusOr<StepReport> Step(int64_t) override {
+  absl::StatusOr<StepReport> Step(int64_t, double rate) override {
+    rates.push_back(rate);
     for (float& value : theta) value += 1;
     return StepReport{.loss = 1, .tokens = 8};
   }
@@ -56,6 +57,7 @@ class CountingTrainer final : public Trainer {
   absl::StatusOr<EvaluationReport> Evaluate(absl::Span<const float>) override { return EvaluationReport{}; }
 
   std::vector<float> theta = {9, 9, 9, 9};
+  std::vector<double> rates;
   int resets = 0;
 };
 
@@ -219,6 +221,61 @@ TEST_F(ReplicaTest, HealsAllFragmentsWhenOneIsNotFinite) {
   EXPECT_THAT(trainer_.theta, ElementsAre(10, 20, 0, 0));
 }
 
+RunSettings Changed(const RunConfig& config, std::vector<RunChange> changes) {
+  absl::StatusOr<RunSettings> settings = RunSettings::Make(config, std::move(changes));
+  EXPECT_TRUE(settings.ok()) << settings.status();
+  return *std::move(settings);
+}
+
+TEST_F(ReplicaTest, TrainsWithTheRateOfTheRound) {
+  Begin(std::string(kEager) + "inner: {rate: 0.01, final_ratio: 1, warmup_steps: 0}\n");
+  replica_->Steer(Changed(config_, {{1, {{"inner.rate", "0.03"}}}}));
+  Train(4);
+  replica_->Leave(Take());
+  Train(2);
+  EXPECT_THAT(trainer_.rates, ElementsAre(0.01, 0.01, 0.01, 0.01, 0.03, 0.03));
+}
+
+TEST_F(ReplicaTest, GoesOnWhenTheRunIsMadeLongerAtItsEnd) {
+  Begin(kEager);
+  for (int round = 0; round < 3; ++round) {
+    Train(4);
+    replica_->Leave(Take());
+  }
+  EXPECT_EQ(replica_->NextSet(0), kNoRound);
+  replica_->Steer(Changed(config_, {{6, {{"run.rounds", "5"}}}}));
+  EXPECT_EQ(replica_->schedule().steps(), 20);
+  EXPECT_TRUE(replica_->Stops().empty());
+  EXPECT_EQ(replica_->NextSet(0), 3);
+  Train(4);
+  const std::vector<FragmentStop> stops = Take();
+  ASSERT_EQ(stops.size(), 2u);
+  EXPECT_EQ(stops[0].stop.round, 3);
+}
+
+TEST_F(ReplicaTest, HasNothingLeftToDoWhenTheRunIsMadeShorterThanItHasTrained) {
+  Begin(kEager);
+  Train(4);
+  replica_->Leave(Take());
+  Train(2);
+  replica_->Steer(Changed(config_, {{2, {{"run.rounds", "1"}}}}));
+  EXPECT_TRUE(replica_->Stops().empty());
+  EXPECT_EQ(replica_->NextSet(1), kNoRound);
+  EXPECT_GE(replica_->step(), replica_->schedule().steps());
+}
+
+TEST_F(ReplicaTest, EndsAtOnceARoundThatIsToBeOver) {
+  Begin("method: eager\ninner_steps: 4\nfragments: {count: 2, offsets: [0, 2]}\n");
+  Train(4);
+  replica_->Leave(Take());
+  Train(1);
+  replica_->Steer(Changed(config_, {{2, {{"run.rounds", "1"}}}}));
+  const std::vector<FragmentStop> stops = replica_->Stops();
+  ASSERT_EQ(stops.size(), 1u);
+  EXPECT_EQ(stops[0].fragment, 1);
+  EXPECT_EQ(stops[0].stop, (Stop{.step = 5, .round = 0, .takes = true, .sets = true}));
+}
+
 TEST_F(ReplicaTest, JumpsOverRoundsToTheEnd) {
   Begin(kEager);
   Train(4);
@@ -232,7 +289,7 @@ TEST_F(ReplicaTest, JumpsOverRoundsToTheEnd) {
   EXPECT_EQ(last[0].stop.round, 2);
   replica_->Leave(last);
   EXPECT_TRUE(replica_->Stops().empty());
-  EXPECT_EQ(replica_->NextSet(0), replica_->schedule().rounds());
+  EXPECT_EQ(replica_->NextSet(0), kNoRound);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,34 @@ TEST(ScheduleTest, RoundsEndEveryHSteps) {
   for (const int64_t overlap : {int64_t{0}, kInnerSteps, 2 * kInnerSteps}) {
     EXPECT_THAT(Stops(Make(overlap), 0), ElementsAre("30:both0", "60:both1", "90:both2", "120:both3"));
   }
+}
+
+TEST(ScheduleTest, ARunThatIsMadeLongerGoesOnWhereItWasToEnd) {
+  Schedule schedule = Make(kInnerSteps, 0, {0, 7});
+  schedule.SetRounds(6);
+  // At the old end both have ended round 3; the next ends of the one with an offset are where they always were.
+  EXPECT_EQ(schedule.Refit(0, 120, 4), (Stop{.step = 150, .round = 4, .takes = true, .sets = true}));
+  EXPECT_EQ(schedule.Refit(1, 120, 4), (Stop{.step = 157, .round = 4, .takes = true, .sets = true}));
+  EXPECT_EQ(schedule.Refit(1, 150, 5), (Stop{.step = 180, .round = 5, .takes = true, .sets = true}));
+  // In the midst of the last round as it was: it ends at its offset now.
+  EXPECT_EQ(schedule.Refit(1, 100, 3), (Stop{.step = 127, .round = 3, .takes = true, .sets = true}));
+  // With an overlap of a few steps the average of what was the last round is applied after all.
+  Schedule streaming = Make(5);
+  streaming.SetRounds(6);
+  EXPECT_EQ(streaming.Refit(0, 120, 4), (Stop{.step = 125, .round = 3, .takes = false, .sets = true}));
+}
+
+TEST(ScheduleTest, ARunThatIsMadeShorterEndsAtOnceWhatIsToBeOverByNow) {
+  Schedule schedule = Make(kInnerSteps, 0, {0, 7});
+  schedule.SetRounds(2);
+  EXPECT_EQ(schedule.Refit(0, 50, 1), (Stop{.step = 60, .round = 1, .takes = true, .sets = true}));
+  EXPECT_EQ(schedule.Refit(1, 50, 1), (Stop{.step = 60, .round = 1, .takes = true, .sets = true}));
+  // Beyond the new end: the one with an offset has not ended round 1 yet.
+  EXPECT_EQ(schedule.Refit(0, 63, 2), std::nullopt);
+  EXPECT_EQ(schedule.Refit(1, 63, 1), (Stop{.step = 63, .round = 1, .takes = true, .sets = true}));
+  EXPECT_EQ(schedule.Refit(1, 80, 2), std::nullopt);
+  // Nothing has changed for whoever is far from it.
+  EXPECT_EQ(schedule.Refit(1, 10, 0), schedule.FirstAfter(1, 10, 0));
 }
 
 TEST(ScheduleTest, OffsetFragmentsEndLaterButTheLastRoundWithTheRun) {

@@ -51,7 +51,7 @@ class LocalWorker {
 
   // Trains a round and returns its outer gradient.
   const Floats& Train(int64_t inner_steps) {
-    for (int64_t i = 0; i < inner_steps; ++i) EXPECT_TRUE(trainer_.Step(i).ok());
+    for (int64_t i = 0; i < inner_steps; ++i) EXPECT_TRUE(trainer_.Step(i, 0).ok());
     EXPECT_TRUE(trainer_.ReadParameters(0, absl::MakeSpan(theta_)).ok());
     gradients_.emplace_back(theta_.size());
     EXPECT_TRUE(TakeOuterGradient(anchor_, theta_, absl::MakeSpan(gradients_.back())));
@@ -260,7 +260,7 @@ TEST_P(StreamingTrajectoryTest, FragmentsFollowIt) {
     fragments.emplace_back(config, schedule, f, range, std::move(start));
   }
   for (size_t step = 0; step < trajectory.theta.size(); ++step) {
-    for (QuadraticTrainer& trainer : trainers) ASSERT_TRUE(trainer.Step(static_cast<int64_t>(step)).ok());
+    for (QuadraticTrainer& trainer : trainers) ASSERT_TRUE(trainer.Step(static_cast<int64_t>(step), 0).ok());
     for (StreamedFragment& fragment : fragments) fragment.StopAt(static_cast<int64_t>(step) + 1, &trainers);
     const double tolerance = testing::Tolerance(trajectory.theta[step]);
     for (size_t m = 0; m < trainers.size(); ++m) {

@@ -58,8 +58,8 @@ class WatchedTrainer final : public DriftTrainer {
         seen_(*seen),
         index_(index) {}
 
-  absl::StatusOr<StepReport> Step(int64_t step) override {
-    absl::StatusOr<StepReport> report = DriftTrainer::Step(step);
+  absl::StatusOr<StepReport> Step(int64_t step, double rate) override {
+    absl::StatusOr<StepReport> report = DriftTrainer::Step(step, rate);
     if (step == nan_at_step_) DILOCO_RETURN_IF_ERROR(WriteParameters(7, {kNaN}));
     report->loss = static_cast<double>(10 * index_) + static_cast<double>(step);
     return report;
@@ -154,7 +154,7 @@ TEST(TrainSimulatorTest, StreamingThatMixesNothingInTrainsAlone) {
   ASSERT_TRUE(outcome.status.ok()) << outcome.status;
   for (size_t m = 0; m < 2; ++m) {
     DriftTrainer alone({.elements = kElements, .tensors = 5, .seed = kTwo[m].seed});
-    for (int64_t step = 0; step < kRounds * kInnerSteps; ++step) ASSERT_TRUE(alone.Step(step).ok());
+    for (int64_t step = 0; step < kRounds * kInnerSteps; ++step) ASSERT_TRUE(alone.Step(step, 0).ok());
     std::vector<float> expected(kElements);
     ASSERT_TRUE(alone.ReadParameters(0, absl::MakeSpan(expected)).ok());
     EXPECT_EQ(outcome.seen.theta[m], expected);
@@ -215,7 +215,7 @@ TEST(TrainSimulatorTest, AnOuterGradientThatIsNotFiniteIsLeftOut) {
                {{.seed = 1, .nan_at_step = kInnerSteps - 1}, {.seed = 2}});
   ASSERT_TRUE(outcome.status.ok()) << outcome.status;
   DriftTrainer other({.elements = kElements, .tensors = 5, .seed = 2});
-  for (int64_t step = 0; step < kInnerSteps; ++step) ASSERT_TRUE(other.Step(step).ok());
+  for (int64_t step = 0; step < kInnerSteps; ++step) ASSERT_TRUE(other.Step(step, 0).ok());
   std::vector<float> expected(kElements);
   ASSERT_TRUE(other.ReadParameters(0, absl::MakeSpan(expected)).ok());
   EXPECT_EQ(outcome.seen.evaluated.front(), expected);

@@ -122,6 +122,21 @@ TEST_F(ExchangeTest, EndIsTheEndWhateverFailsLater) {
   EXPECT_TRUE(exchange_.Ended().value());
 }
 
+TEST_F(ExchangeTest, NewSettingsEndWaitsAndAreTakenOnce) {
+  EXPECT_EQ(exchange_.TakeSettings(), nullptr);
+  RunConfig config;
+  config.run.rounds = 9;
+  std::thread sync([&] { exchange_.PublishSettings(std::make_shared<const RunSettings>(config)); });
+  EXPECT_EQ(exchange_.Await({{.fragment = 0, .round = 3}}), absl::OkStatus());
+  sync.join();
+  EXPECT_EQ(exchange_.AwaitEnd(), absl::OkStatus());
+  const std::shared_ptr<const RunSettings> taken = exchange_.TakeSettings();
+  ASSERT_NE(taken, nullptr);
+  EXPECT_EQ(taken->newest().run.rounds, 9);
+  EXPECT_EQ(exchange_.TakeSettings(), nullptr);
+  EXPECT_FALSE(exchange_.Ended().value());
+}
+
 TEST_F(ExchangeTest, ConsensusCopyIsTakenOnceAndTheNewestCounts) {
   EXPECT_EQ(exchange_.TakeConsensusCopy(), nullptr);
   exchange_.PublishConsensusCopy(std::make_shared<const ConsensusCopy>(ConsensusCopy{.version = 2}));

@@ -296,7 +296,7 @@ TEST_F(SyncCoreTest, AbstentionsLastUntilTheRoundCommits) {
 TEST_F(SyncCoreTest, CopiesTheConsensusForTheEvaluatorWhenAllFragmentsCrossAMultiple) {
   Make(Config("eager", "eval: {every: 2}\n"));
   exchange_.SetEvaluator(true);
-  ASSERT_EQ(Advance(4), absl::OkStatus());  // Nothing is held back any more.
+  ASSERT_EQ(Advance(kNoRound), absl::OkStatus());  // Nothing is held back any more.
   ASSERT_EQ(Publish(0, 0.5f), absl::OkStatus());
   ASSERT_EQ(Publish(0, 0.5f), absl::OkStatus());
   ASSERT_EQ(Publish(1, 0.5f), absl::OkStatus());
@@ -319,7 +319,7 @@ TEST_F(SyncCoreTest, EndIsPublishedOnceEverythingIsAppliedAndRight) {
   interrupt_ = true;  // AwaitEnd would wait.
   EXPECT_FALSE(exchange_.AwaitEnd().ok());
   interrupt_ = false;
-  ASSERT_EQ(Advance(4), absl::OkStatus());
+  ASSERT_EQ(Advance(kNoRound), absl::OkStatus());
   EXPECT_EQ(exchange_.AwaitEnd(), absl::OkStatus());
   EXPECT_EQ(board_.Get().version, 4);
 }
@@ -361,7 +361,7 @@ TEST_F(SyncCoreTest, AWorkerThatDrainsBeforeItsFirstStepIsThroughAtOnce) {
 
 TEST_F(SyncCoreTest, WrongFinalDigestIsAnError) {
   Make(Config("eager"));
-  ASSERT_EQ(Advance(4), absl::OkStatus());
+  ASSERT_EQ(Advance(kNoRound), absl::OkStatus());
   for (int round = 0; round < 4; ++round) {
     ASSERT_EQ(Publish(0, 0.5f), absl::OkStatus());
     ASSERT_EQ(Publish(1, 0.5f), absl::OkStatus());
@@ -421,6 +421,48 @@ TEST_F(SyncCoreTest, ResyncJumpsToTheSnapshotAndDropsWhatItSettles) {
   EXPECT_EQ(Staged(0, 1).published, 3);
   EXPECT_EQ(board_.Get().upload_queue, 0);
   EXPECT_EQ(board_.Get().resyncs, 1);
+}
+
+// Two more rounds and another rate, as the coordinator says it.
+v1::RunSettings LongerRun(const std::string& run_id = "test") {
+  v1::RunSettings settings;
+  settings.set_run_id(run_id);
+  v1::RunChange* change = settings.add_changes();
+  change->set_from_round(3);
+  v1::Setting* rounds = change->add_settings();
+  rounds->set_key("run.rounds");
+  rounds->set_value("6");
+  return settings;
+}
+
+TEST_F(SyncCoreTest, SettingsAreToldTheTrainingThreadOnce) {
+  Make(Config("eager"));
+  ASSERT_EQ(Read([](v1::SubscribeResponse* item) { *item->mutable_run_settings() = LongerRun(); }), absl::OkStatus());
+  const std::shared_ptr<const RunSettings> taken = exchange_.TakeSettings();
+  ASSERT_NE(taken, nullptr);
+  EXPECT_EQ(taken->newest().run.rounds, 6);
+  EXPECT_EQ(taken->At(2).run.rounds, 4);
+  // The first message of another subscription says the same.
+  ASSERT_EQ(Read([](v1::SubscribeResponse* item) { *item->mutable_run_settings() = LongerRun(); }), absl::OkStatus());
+  EXPECT_EQ(exchange_.TakeSettings(), nullptr);
+}
+
+TEST_F(SyncCoreTest, SettingsOfAnotherRunEndTheWorker) {
+  Make(Config("eager"));
+  const absl::Status status =
+      Read([](v1::SubscribeResponse* item) { *item->mutable_run_settings() = LongerRun("other"); });
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "settings of run \"other\"; this worker is in run \"test\"");
+  EXPECT_EQ(exchange_.TakeSettings(), nullptr);
+}
+
+TEST_F(SyncCoreTest, SettingsThatCannotBeUnderstoodEndTheWorker) {
+  Make(Config("eager"));
+  v1::RunSettings settings = LongerRun();
+  settings.mutable_changes(0)->mutable_settings(0)->set_key("inner_steps");
+  const absl::Status status = Read([&](v1::SubscribeResponse* item) { *item->mutable_run_settings() = settings; });
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(exchange_.Check(), status);
 }
 
 }  // namespace

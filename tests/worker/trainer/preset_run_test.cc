@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/schedule/inner_schedule.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_folder.h"
@@ -49,7 +50,7 @@ TEST(PresetRunTest, LossOf35MFalls) {
 
   std::vector<double> losses;
   for (int64_t step = 0; step < 6; ++step) {
-    const auto report = trainer.Step(step);
+    const auto report = trainer.Step(step, InnerRate(*config, step));
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_EQ(report->tokens, 1024u);
     ASSERT_TRUE(std::isfinite(report->loss)) << step;

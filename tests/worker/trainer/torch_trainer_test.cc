@@ -30,6 +30,7 @@ using ::testing::HasSubstr;
 struct Bench {
   std::unique_ptr<Trainer> trainer;
   Layout layout;
+  RunConfig config;
 
   std::vector<float> Read() {
     std::vector<float> parameters(static_cast<size_t>(layout.element_count()));
@@ -38,7 +39,7 @@ struct Bench {
   }
 
   double Step(int64_t step) {
-    const auto report = trainer->Step(step);
+    const auto report = trainer->Step(step, InnerRate(config, step));
     EXPECT_TRUE(report.ok()) << report.status();
     return report.ok() ? report->loss : NAN;
   }
@@ -75,7 +76,7 @@ class TorchTrainerTest : public ::testing::Test {
     auto layout = Layout::Cut((*trainer)->Tensors(), {.count = 3});
     EXPECT_TRUE(layout.ok()) << layout.status();
     (*trainer)->SetLayout(*layout);
-    return {.trainer = *std::move(trainer), .layout = *std::move(layout)};
+    return {.trainer = *std::move(trainer), .layout = *std::move(layout), .config = config_};
   }
 
   const testing::TempFolder folder_;
@@ -251,7 +252,7 @@ TEST_F(TorchTrainerTest, ComputingAGradientNeitherClipsNorSteps) {
   EXPECT_EQ(clipping.Read(), fresh.Read());
 }
 
-TEST_F(TorchTrainerTest, StepUsesTheScheduledRate) {
+TEST_F(TorchTrainerTest, StepUsesTheRateThatItIsGiven) {
   // The first update of AdamW moves no element by more than the rate, and those of a clear gradient by all of it.
   config_.inner.weight_decay = 0;
   for (const int64_t step : {0, 4, 99}) {
@@ -338,7 +339,7 @@ TEST_F(TorchTrainerTest, PrecisionThatTheDeviceLacksIsRefusedAtOnce) {
 }
 
 TEST_F(TorchTrainerTest, ReportsTokensOfTheBatch) {
-  const auto report = Make().trainer->Step(0);
+  const auto report = Make().trainer->Step(0, 0.001);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->tokens, 8u * 32u);
 }
@@ -403,7 +404,7 @@ TEST_F(TorchTrainerTest, DataCutInMidRunIsAnErrorThatNamesTheFile) {
   Bench bench = Make();
   bench.Step(0);
   ASSERT_EQ(truncate(data_.c_str(), 0), 0);
-  const auto report = bench.trainer->Step(1);
+  const auto report = bench.trainer->Step(1, 0.001);
   EXPECT_EQ(report.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(report.status().message()), HasSubstr(data_));
 }
