@@ -82,8 +82,9 @@ Json ToJson(const RunConfig& config) {
   RunConfig copy = config;  // The walk is the one that reading uses, which needs somewhere to write.
   JsonWriter writer;
   internal::VisitRunConfig(writer, copy);
-  for (const auto& [method, section] :
-       {std::pair("eager", "lookahead"), {"streaming", "streaming"}, {"blend", "blend"}}) {
+  constexpr std::pair<const char*, const char*> kOfMethods[] = {
+      {"eager", "lookahead"}, {"streaming", "streaming"}, {"blend", "blend"}};
+  for (const auto& [method, section] : kOfMethods) {
     if (config.method != method) writer.json().erase(section);
   }
   return std::move(writer.json());

@@ -107,6 +107,10 @@ absl::StatusOr<v1::ListWorkersResponse> AdminClient::ListWorkers() const {
   return caller_->Call(&Stub::ListWorkers, v1::ListWorkersRequest());
 }
 
+absl::StatusOr<v1::GetConfigResponse> AdminClient::GetConfig() const {
+  return caller_->Call(&Stub::GetConfig, v1::GetConfigRequest());
+}
+
 absl::StatusOr<v1::DescribeWorkerResponse> AdminClient::DescribeWorker(const std::string& worker) const {
   v1::DescribeWorkerRequest request;
   request.set_worker_id(worker);

@@ -33,6 +33,7 @@ class AdminClient {
   absl::StatusOr<v1::ListRoundsResponse> ListRounds(uint32_t limit) const;
   absl::StatusOr<v1::DescribeRoundResponse> DescribeRound(int64_t round) const;
   absl::StatusOr<v1::ListWorkersResponse> ListWorkers() const;
+  absl::StatusOr<v1::GetConfigResponse> GetConfig() const;
   absl::StatusOr<v1::DescribeWorkerResponse> DescribeWorker(const std::string& worker) const;
   absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints() const;
   absl::StatusOr<v1::SaveCheckpointResponse> SaveCheckpoint() const;

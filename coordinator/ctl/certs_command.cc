@@ -88,7 +88,7 @@ absl::StatusOr<ExitCode> Issue(const CertsFlags& flags, OutputFormat format, con
 }
 
 void AddCommonFlags(CLI::App& app, CertsFlags& flags) {
-  app.add_option("--out", flags.out, "Folder of the authority")->required();
+  app.add_option("--out", flags.out, "Folder of the authority")->type_name("DIR")->required();
   app.add_option("--worker", flags.workers, "Id of a worker; once for each")->allow_extra_args(false);
   app.add_option("--days", flags.days, "Days that the certificates are valid")
       ->check(CLI::Range(1, kMaxDays))

@@ -21,8 +21,8 @@ struct CheckpointReport {
 };
 
 // `path`: a checkpoint's folder, or a safetensors file. Reads all of it: header, sizes, every value (finite), the
-// digest of all values and that of the configuration, where the file has them. Memory: one tensor. Errors:
-// kInvalidArgument: there is no such thing; kDataLoss: damaged, with file and what is wrong.
+// digest of all values and that of the configuration, where the file has them. Memory: one tensor.
+// Errors: kInvalidArgument: there is no such thing; kDataLoss: damaged, with file and what is wrong.
 absl::StatusOr<CheckpointReport> VerifyCheckpoint(const std::string& path);
 
 // A line a field.

@@ -48,6 +48,7 @@ enum class OutputFormat { kTable, kWide, kJson };
 struct CommandContext {
   const AdminClient& client;
   // What the client stands on, for commands that ask more than it does.
+  const CoordinatorLink& link;
   std::shared_ptr<grpc::Channel> channel;
   HostPort address;
   std::string run_id;  // Empty: whatever run the coordinator has.

@@ -21,6 +21,7 @@ Command CheckpointListCommand();
 Command CheckpointSaveCommand();
 Command CheckpointVerifyCommand();
 Command ConfigCheckCommand();
+Command ConfigShowCommand();
 Command JournalVerifyCommand();
 Command RunPauseCommand();
 Command RunResumeCommand();
@@ -39,10 +40,10 @@ inline std::vector<Command> AllCommands() {
   return {StatusCommand(),           RoundListCommand(),   RoundDescribeCommand(),  RoundWatchCommand(),
           EventsCommand(),           WorkerListCommand(),  WorkerDescribeCommand(), WorkerDrainCommand(),
           WorkerEvictCommand(),      WorkerAdmitCommand(), CheckpointListCommand(), CheckpointSaveCommand(),
-          CheckpointVerifyCommand(), ConfigCheckCommand(), JournalVerifyCommand(),  RunPauseCommand(),
-          RunResumeCommand(),        RunSetCommand(),      RunExtendCommand(),      RunStopCommand(),
-          RunRecoverCommand(),       PlanCommand(),        CertsInitCommand(),      CertsIssueCommand(),
-          PreflightCommand(),        CompletionCommand()};
+          CheckpointVerifyCommand(), ConfigCheckCommand(), ConfigShowCommand(),     JournalVerifyCommand(),
+          RunPauseCommand(),         RunResumeCommand(),   RunSetCommand(),         RunExtendCommand(),
+          RunStopCommand(),          RunRecoverCommand(),  PlanCommand(),           CertsInitCommand(),
+          CertsIssueCommand(),       PreflightCommand(),   CompletionCommand()};
 }
 
 }  // namespace diloco

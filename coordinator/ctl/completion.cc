@@ -5,6 +5,7 @@
 #include <iterator>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -36,6 +37,12 @@ std::vector<std::string> WordsOf(const CLI::Option& option) {
   return absl::StrSplit(type.substr(open + 1, close - open - 1), ',');
 }
 
+// Whether its value is a file's name: what help calls it says so.
+bool TakesFile(const CLI::Option& option) {
+  const std::string what = absl::StrCat(option.get_type_name(), " ", option.get_name());
+  return absl::StrContains(what, "FILE") || absl::StrContains(what, "DIR") || absl::StrContains(what, "PATH");
+}
+
 // Calls `visit` with each app of the tree and its path, "" for the program.
 void Walk(CLI::App* app, const std::string& path, const std::function<void(CLI::App*, const std::string&)>& visit) {
   visit(app, path);
@@ -58,8 +65,7 @@ std::string CandidatesOf(CLI::App* app, CLI::App* program) {
       std::copy_if(added.begin(), added.end(), std::back_inserter(words), [&words](const std::string& word) {
         return std::find(words.begin(), words.end(), word) == words.end();
       });
-      const std::string name = option->get_name();
-      if (IsArgument(*option) && (name == "FILE" || name == "DIR" || name == "PATH")) files = "-f ";
+      if (IsArgument(*option) && TakesFile(*option)) files = "-f ";
     }
   }
   return absl::StrFormat("%s-W \"%s\"", files, absl::StrJoin(words, " "));
@@ -95,10 +101,9 @@ std::string BashCompletion(CLI::App& app) {
       for (const std::string& name : NamesOf(*option)) {
         patterns.push_back(path.empty() ? absl::StrCat("*:", name) : absl::StrFormat("\"%s:%s\"", path, name));
       }
-      const std::vector<std::string> words = WordsOf(*option);
-      absl::StrAppendFormat(&values, "    %s) COMPREPLY=($(compgen %s -- \"$current\")); return ;;\n",
-                            absl::StrJoin(patterns, " | "),
-                            words.empty() ? "-f" : absl::StrFormat("-W \"%s\"", absl::StrJoin(words, " ")));
+      absl::StrAppendFormat(&values, "    %s) COMPREPLY=($(compgen %s-W \"%s\" -- \"$current\")); return ;;\n",
+                            absl::StrJoin(patterns, " | "), TakesFile(*option) ? "-f " : "",
+                            absl::StrJoin(WordsOf(*option), " "));
     }
     absl::StrAppendFormat(&candidates, "    \"%s\") COMPREPLY=($(compgen %s -- \"$current\")) ;;\n", path,
                           CandidatesOf(at, &app));

@@ -10,7 +10,7 @@ class App;
 namespace diloco {
 
 // A script for bash that completes what `app`'s tree has: nouns, verbs, flags, and the values of flags that take one of
-// some words; files, where a value is another. `app`'s name is the program's.
+// some words; files, where help calls a value or an argument FILE, DIR or PATH. `app`'s name is the program's.
 std::string BashCompletion(CLI::App& app);
 
 }  // namespace diloco

@@ -12,8 +12,7 @@ namespace diloco {
 void AddWorkerArgument(CLI::App& app, std::string& worker) {
   app.add_option("NAME", worker, "Id of the worker")
       ->required()
-      ->check([](const std::string& name) { return std::string(ValidateName("the id of a worker", name).message()); },
-              "");
+      ->check([](const std::string& name) { return std::string(ValidateName("a worker's id", name).message()); }, "");
 }
 
 void AddYesFlag(CLI::App& app, bool& yes) { app.add_flag("--yes", yes, "Do not ask"); }

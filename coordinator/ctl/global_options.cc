@@ -35,6 +35,7 @@ absl::StatusOr<ExitCode> RunRemotely(const RemoteAction& action, const GlobalOpt
   const std::shared_ptr<grpc::Channel> channel = link.NewChannel();
   const AdminClient client(channel, link, options.run, timeout);
   return action({.client = client,
+                 .link = link,
                  .channel = channel,
                  .address = address,
                  .run_id = options.run,

@@ -41,9 +41,9 @@ struct JournalReport {
 // Reads every snapshot and journal whole, checks every CRC, and replays the consensus from each snapshot to the end:
 // every digest that a snapshot or a commit record names has to come out, and all replays have to end the same. Nothing
 // is written, cut or locked. A folder in use is read as it was at some moment: what is being appended meanwhile counts
-// as a torn tail. Errors: kNotFound: no such folder, or no journal in it; kDataLoss: damaged, with file and offset
-// where there is one; kFailedPrecondition: of another version of the format, or a layout that this program cuts
-// differently.
+// as a torn tail.
+// Errors: kNotFound: no such folder, or no journal in it; kDataLoss: damaged, with file and offset where there is one;
+// kFailedPrecondition: of another version of the format, or a layout that this program cuts differently.
 absl::StatusOr<JournalReport> VerifyJournal(const std::string& folder, const ParallelFor& parallel_for);
 
 std::string JournalReportText(const JournalReport& report);

@@ -1,4 +1,5 @@
 // `dilococtl preflight`: can this machine take part in the run?
+#include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
 #include <algorithm>
@@ -62,7 +63,13 @@ class Preflight {
                       [&] { return absl::StrFormat("connected in %s", Milliseconds(*tcp)); })) {
       return false;
     }
-    return report_.Step("health", CheckHealth(context_.channel, context_.timeout),
+    absl::Status health = CheckHealth(context_.channel, context_.timeout);
+    if (absl::IsUnavailable(health)) {
+      // gRPC says no more than that the connection was closed.
+      const absl::Status fault = context_.link.Diagnose();
+      if (!fault.ok() && !absl::IsUnavailable(fault)) health = fault;
+    }
+    return report_.Step("health", health,
                         "the coordinator is recovering or stopping, TLS is on at one end only, or a proxy is between",
                         [] { return std::string("serving"); });
   }
@@ -113,7 +120,9 @@ class Preflight {
     }
     const std::optional<double> step_seconds = StepSeconds();
     if (!step_seconds.has_value()) {
-      report_.Skip("bandwidth", "no worker has reported how long a step takes: give --step-seconds");
+      report_.Skip("bandwidth",
+                   "how long a step takes is not known, by workers' reports to an admin or a viewer: give "
+                   "--step-seconds");
       return;
     }
     const absl::StatusOr<LinkNeed> need = NeedOf(config_, *parameters, *step_seconds, link_);
@@ -176,8 +185,7 @@ Action Declare(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("--measure", flags->measure, "How long to measure, each way; the run goes on meanwhile")
       ->capture_default_str();
-  app.add_option("--step-seconds", flags->step_seconds,
-                 "Seconds that an inner step computes; default: as workers report")
+  app.add_option("--step-seconds", flags->step_seconds, "Seconds that an inner step computes; default: as reported")
       ->check(CLI::Range(1e-6, kMaxStepSeconds));
   return [flags](const CommandContext& context) { return Run(context, *flags); };
 }

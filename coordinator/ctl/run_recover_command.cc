@@ -52,8 +52,8 @@ Action Declare(CLI::App& app) {
 Command RunRecoverCommand() {
   return {.path = "run recover",
           .summary =
-              "End the hold of a run whose coordinator lost its disk while workers hold newer versions (`status` "
-              "says which)",
+              "End the hold of a run whose coordinator lost its disk while workers hold newer versions "
+              "(`status` says which)",
           .examples =
               "dilococtl run recover --from east        take the consensus of worker east\n"
               "dilococtl run recover --discard-workers  go on from the data folder as it is",

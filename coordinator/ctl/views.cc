@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 #include "common/base/digest.h"
 #include "coordinator/ctl/format.h"
@@ -110,6 +112,25 @@ std::string RoundText(const v1::DescribeRoundResponse& response, const ViewOptio
   }
   text += "\n" + fragments.ToString();
   if (any_settled) text += "\n" + settled.ToString();
+  return text;
+}
+
+std::string RunningConfigText(const v1::GetConfigResponse& config) {
+  std::string text;
+  for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(config.config_yaml(), "\n"), '\n')) {
+    // What a file may hold between its words stays what it is.
+    std::vector<std::string> words;
+    for (const absl::string_view word : absl::StrSplit(absl::StripSuffix(line, "\r"), '\t')) {
+      words.push_back(Printable({word.data(), word.size()}));
+    }
+    absl::StrAppend(&text, absl::StrJoin(words, "\t"), "\n");
+  }
+  for (const v1::RunChange& change : config.changes()) {
+    for (const v1::Setting& setting : change.settings()) {
+      absl::StrAppendFormat(&text, "# from round %d on: %s: %s\n", change.from_round(), Printable(setting.key()),
+                            Printable(setting.value()));
+    }
+  }
   return text;
 }
 

@@ -16,6 +16,8 @@ std::optional<std::string> Held(const v1::GetStatusResponse& status);
 
 std::string RoundListText(const v1::ListRoundsResponse& rounds, const ViewOptions& options = {});
 std::string RoundText(const v1::DescribeRoundResponse& round, const ViewOptions& options = {});
+// The file, then the changes as comments, so that it is a file still.
+std::string RunningConfigText(const v1::GetConfigResponse& config);
 std::string CheckpointListText(const v1::ListCheckpointsResponse& checkpoints);
 std::string CheckpointText(const v1::SaveCheckpointResponse& checkpoint);
 std::string DrainText(const v1::DrainWorkerResponse& drained);

@@ -60,8 +60,9 @@ std::vector<std::string> ExamplesIn(const std::string& help) {
   if (begin == std::string::npos) return {};
   const std::string lines = help.substr(begin + head.size(), help.find("\n\n", begin) - begin - head.size());
   std::vector<std::string> examples;
-  for (const absl::string_view line : absl::StrSplit(lines, '\n'))
+  for (const absl::string_view line : absl::StrSplit(lines, '\n')) {
     examples.emplace_back(absl::StripAsciiWhitespace(line));
+  }
   return examples;
 }
 

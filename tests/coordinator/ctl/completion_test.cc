@@ -69,6 +69,8 @@ TEST_F(CompletionTest, OffersTheWordsThatAFlagTakes) {
 TEST_F(CompletionTest, OffersFilesWhereACommandTakesOne) {
   folder_.Write("run.yaml", "x");
   EXPECT_THAT(Complete({"config", "check", "ru"}), ElementsAre("run.yaml"));
+  EXPECT_THAT(Complete({"--tls-ca", "ru"}), ElementsAre("run.yaml"));
+  EXPECT_THAT(Complete({"--coordinator", "ru"}), IsEmpty());
   EXPECT_THAT(Complete({"worker", "describe", "ru"}), IsEmpty()) << "the name of a worker is no file";
 }
 

@@ -47,6 +47,9 @@ TEST_F(CtlTest, EachCommandPrintsItsTable) {
   admin_.checkpoints.add_checkpoints()->set_path("/c");
   EXPECT_EQ(Run({"checkpoint", "list"}), 0);
   EXPECT_EQ(out_, CheckpointListText(admin_.checkpoints));
+  admin_.config.set_config_yaml("run: {id: demo}\n");
+  EXPECT_EQ(Run({"config", "show"}), 0);
+  EXPECT_EQ(out_, RunningConfigText(admin_.config));
   admin_.saved.set_path("/c");
   EXPECT_EQ(Run({"checkpoint", "save"}), 0);
   EXPECT_EQ(out_, CheckpointText(admin_.saved));
@@ -63,6 +66,7 @@ TEST_F(CtlTest, EachCommandPrintsJson) {
                                                                                        {"worker", "list"},
                                                                                        {"worker", "describe", "east"},
                                                                                        {"checkpoint", "list"},
+                                                                                       {"config", "show"},
                                                                                        {"checkpoint", "save"}}) {
     std::vector<std::string> arguments = {"-o", "json"};
     arguments.insert(arguments.end(), command.begin(), command.end());
@@ -171,6 +175,7 @@ TEST_F(CtlTest, ErrorsOfTheServiceHaveTheirExitCodes) {
                                                                                          {"worker", "list"},
                                                                                          {"worker", "describe", "east"},
                                                                                          {"checkpoint", "list"},
+                                                                                         {"config", "show"},
                                                                                          {"checkpoint", "save"}}) {
       EXPECT_EQ(Run(command), exit_code) << testing::PrintToString(command);
       EXPECT_EQ(out_, "");

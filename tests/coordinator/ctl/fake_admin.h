@@ -26,6 +26,7 @@ class FakeAdmin final : public v1::AdminService::Service {
   v1::ListWorkersResponse workers;
   v1::DescribeWorkerResponse worker;
   v1::ListCheckpointsResponse checkpoints;
+  v1::GetConfigResponse config;
   v1::SaveCheckpointResponse saved;
   v1::EvictWorkerResponse evicted;
   std::vector<v1::RecoverConsensusRequest> recover_requests;
@@ -63,6 +64,10 @@ class FakeAdmin final : public v1::AdminService::Service {
   grpc::Status ListCheckpoints(grpc::ServerContext*, const v1::ListCheckpointsRequest* request,
                                v1::ListCheckpointsResponse* response) override {
     return Answer(*request, checkpoints, response);
+  }
+  grpc::Status GetConfig(grpc::ServerContext*, const v1::GetConfigRequest* request,
+                         v1::GetConfigResponse* response) override {
+    return Answer(*request, config, response);
   }
   grpc::Status SaveCheckpoint(grpc::ServerContext*, const v1::SaveCheckpointRequest* request,
                               v1::SaveCheckpointResponse* response) override {

@@ -134,6 +134,16 @@ TEST_F(HostileViewsTest, NothingButOurColoursReachesATerminal) {
   });
 }
 
+TEST_F(HostileViewsTest, RunningConfig) {
+  v1::GetConfigResponse config;
+  config.set_config_yaml("run: {id: demo}\n");
+  config.add_changes()->add_settings()->set_key("outer.rate");
+  ForEach<v1::GetConfigResponse>(config, [](const v1::GetConfigResponse& hostile) {
+    ExpectText(RunningConfigText(hostile));
+    ExpectJson(hostile);
+  });
+}
+
 TEST_F(HostileViewsTest, Checkpoints) {
   v1::ListCheckpointsResponse checkpoints;
   checkpoints.add_checkpoints()->set_version(3);

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "common/rpc/server.h"
+#include "common/tls/development_authority.h"
+#include "diloco/v1/admin.grpc.pb.h"
 #include "tests/coordinator/ctl/offline.h"
 #include "tests/coordinator/service/service_fixture.h"
 #include <nlohmann/json.hpp>
@@ -34,7 +36,9 @@ TEST_F(PreflightTest, SaysStepByStepWhatItFinds) {
   EXPECT_THAT(ctl_.out, StartsWith("ok       name        127.0.0.1\n"
                                    "ok       tcp         connected in "));
   EXPECT_THAT(ctl_.out, HasSubstr("ok       health      serving\n"
-                                  "ok       contract    version 2, run \"r1\"\n"
+                                  "ok       contract    version " +
+                                  std::to_string(kProtocolVersion) +
+                                  ", run \"r1\"\n"
                                   "ok       round trip  "));
   EXPECT_THAT(ctl_.out, HasSubstr("ok       identity    plaintext: nobody is asked who it is\n"
                                   "ok       up          "));
@@ -44,8 +48,7 @@ TEST_F(PreflightTest, SaysStepByStepWhatItFinds) {
   WireWorker worker = Worker();
   worker.JoinAndSeed(Ramp());
   EXPECT_EQ(Run({}, address()), 0) << ctl_.out << ctl_.err;
-  EXPECT_THAT(ctl_.out,
-              HasSubstr("skipped  bandwidth   no worker has reported how long a step takes: give --step-seconds"));
+  EXPECT_THAT(ctl_.out, HasSubstr("skipped  bandwidth   how long a step takes is not known"));
   EXPECT_EQ(Run({"--step-seconds", "0.1"}, address()), 0) << ctl_.out << ctl_.err;
   // 600,000 parameters as fp32, both ways, in 5 steps of 0.1 s.
   EXPECT_THAT(ctl_.out,
@@ -56,7 +59,7 @@ TEST_F(PreflightTest, ALinkThatIsTooSlowFails) {
   Start();
   WireWorker worker = Worker();
   worker.JoinAndSeed(Ramp());
-  EXPECT_EQ(Run({"--step-seconds", "0.000001"}, address()), 1) << "3.84 Tbit/s";
+  EXPECT_EQ(Run({"--step-seconds", "0.000001"}, address()), 1) << "no link carries that";
   EXPECT_THAT(ctl_.out, HasSubstr("failed   bandwidth   the run needs 3840 Gbit/s up"));
   EXPECT_THAT(ctl_.out, HasSubstr("raise inner_steps"));
 }
@@ -105,6 +108,31 @@ TEST_F(PreflightTest, StopsAtAnotherRun) {
   EXPECT_EQ(Run({"--run", "r2"}, address()), 1);
   EXPECT_THAT(ctl_.out, HasSubstr("failed   contract    run \"r2\" is not here"));
   EXPECT_THAT(ctl_.out, Not(HasSubstr("round trip")));
+  v1::AdminService::Service admin;
+  absl::StatusOr<RpcServer> bare =
+      StartRpcServer("--listen", {.address = {"127.0.0.1", 0}}, {{v1::AdminService::service_full_name(), &admin}});
+  ASSERT_TRUE(bare.ok()) << bare.status();
+  EXPECT_EQ(Run({}, bare->address.ToString()), 1);
+  EXPECT_THAT(ctl_.out, HasSubstr("failed   contract    "));
+  StopRpcServer(bare->server.get(), absl::ZeroDuration());
+}
+
+TEST_F(PreflightTest, OverTlsTheCoordinatorSaysWhoItTakesTheCallerFor) {
+  const absl::StatusOr<DevelopmentAuthority> authority = DevelopmentAuthority::Create(folder_.File("certs"), "r1");
+  ASSERT_TRUE(authority.ok()) << authority.status();
+  const Identity coordinator = {.run = "r1", .role = Role::kCoordinator, .name = ""};
+  const Identity east = {.run = "r1", .role = Role::kWorker, .name = "east"};
+  ASSERT_TRUE(authority->Issue(coordinator, {"127.0.0.1"}, absl::Hours(1)).ok());
+  ASSERT_TRUE(authority->Issue(east, {}, absl::Hours(1)).ok());
+  tls_ = authority->FilesOf(coordinator);
+  Start();
+  const TlsFiles files = authority->FilesOf(east);
+  EXPECT_EQ(Run({"--tls-cert", files.certificate, "--tls-key", files.key, "--tls-ca", files.authority}, address()), 0)
+      << ctl_.out << ctl_.err;
+  EXPECT_THAT(ctl_.out, HasSubstr("ok       identity    spiffe://r1/worker/east\n"));
+  EXPECT_EQ(Run({}, address()), 1) << "without a certificate";
+  EXPECT_THAT(ctl_.out, HasSubstr("failed   health      "));
+  EXPECT_THAT(ctl_.out, Not(HasSubstr("contract")));
 }
 
 TEST_F(PreflightTest, RefusesToMeasureForLong) {

@@ -171,6 +171,19 @@ TEST(RoundViewTest, ShowsWhyAndWhatWasSettled) {
             "       1  west        8       0  dropped refused\n");
 }
 
+TEST(RunningConfigViewTest, IsAFileWithTheChangesAsComments) {
+  v1::GetConfigResponse config;
+  config.set_config_yaml("run: {id: demo}\r\nouter: {rate: 0.2}  #\t\x1B[2J\n");
+  v1::RunChange* change = config.add_changes();
+  change->set_from_round(30);
+  change->add_settings()->set_key("outer.rate");
+  change->mutable_settings(0)->set_value("0.2\n");
+  EXPECT_EQ(RunningConfigText(config),
+            "run: {id: demo}\n"
+            "outer: {rate: 0.2}  #\t\\x1b[2J\n"
+            "# from round 30 on: outer.rate: 0.2\\x0a\n");
+}
+
 TEST(CheckpointViewTest, ListsThem) {
   v1::ListCheckpointsResponse checkpoints;
   v1::CheckpointSummary* checkpoint = checkpoints.add_checkpoints();
