@@ -8,7 +8,7 @@ Usage: tests/run.sh [option]
   (none)          install packages, build, run every test that is not marked slow
   --slow          also the slow ones
   --vectors FILE  only the trajectory tests, on another file of the form of tests/worker/outer/vectors.json
-  --sanitize      ASan+UBSan: all but the trainer; then TSan: all that links neither gRPC nor LibTorch
+  --sanitize      ASan+UBSan: all but the trainer; then TSan: all with threads that links neither gRPC nor LibTorch
   --tsan          the TSan half alone
 TEXT
 }
@@ -37,7 +37,7 @@ test_in() {
 
 sanitize_thread() {
   build build-tsan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DDILOCO_SANITIZE=thread
-  TSAN_OPTIONS=halt_on_error=1 test_in build-tsan -LE slow
+  TSAN_OPTIONS=halt_on_error=1 test_in build-tsan -LE 'slow|one-thread'
 }
 
 sanitize_address() {
