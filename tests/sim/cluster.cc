@@ -163,7 +163,7 @@ void Cluster::ScheduleFault() {
 
 CoordinatorNode::Death Cluster::DrawDeath() {
   using Unsynced = Disk::Unsynced;
-  return {.power_cut = scenario_.power_cuts && random_.Chance(0.7),
+  return {.power_cut = DrawPowerCut(),
           .unsynced = random_.Pick(
               {Unsynced::kLost, Unsynced::kPrefix, Unsynced::kZeros, Unsynced::kRandomBlocks, Unsynced::kWritten}),
           .silent = random_.Chance(0.2)};
@@ -189,7 +189,7 @@ void Cluster::Inject(Fault fault) {
       auditor_.OnCoordinatorStopped(pause);
       break;
     case Fault::kWorkerKilled:
-      worker->Die(random_.Chance(0.3));
+      worker->Die(random_.Chance(0.3), DrawPowerCut());
       break;
     case Fault::kWorkerStopped:
       if (worker->up()) worker->Stop(pause);
@@ -222,6 +222,15 @@ void Cluster::Inject(Fault fault) {
     case Fault::kEvict:
       Ask(&Driver::EvictWorker, worker->id());
       loop_.After(4 * pause, [this] { AdmitAll(); });
+      break;
+    case Fault::kWorkerSuspended:
+      worker->Suspend();
+      break;
+    case Fault::kWorkerAtCheckpoint:
+      worker->DieAtDisk(random_.Below(20), DrawPowerCut());
+      break;
+    case Fault::kCheckpointDamaged:
+      worker->disk().DamageNewest();
       break;
     case Fault::kPause:
       Ask(&Driver::PauseRun, v1::PauseRunRequest());
@@ -296,7 +305,10 @@ void Cluster::Heal() {
   disk_.SetErrorChance(0);
   service_.Heal();
   for (const auto& link : links_) link->Heal();
-  for (const auto& worker : workers_) worker->SetReadTime(absl::ZeroDuration());
+  for (const auto& worker : workers_) {
+    worker->SetReadTime(absl::ZeroDuration());
+    worker->disk().Disarm();
+  }
 }
 
 void Cluster::RestartCoordinator() {

@@ -50,6 +50,7 @@ class Cluster {
   void Inject(Fault fault);
   void Heal();
   void CutLinks(int region);
+  bool DrawPowerCut() { return scenario_.power_cuts && random_.Chance(0.7); }
   CoordinatorNode::Death DrawDeath();
   void RestartCoordinator();
   void RestartWorker(WorkerNode* worker);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/files/file_system.h"
@@ -38,6 +39,9 @@ class Disk final : public FileSystem {
   void PowerCut(Unsynced unsynced);
   void Kill();
 
+  // As a reader sees them; and changed behind everybody's back, durably.
+  std::string Contents(const std::string& path) const { return files_.Contents(path); }
+  void SetContents(const std::string& path, std::string contents) { files_.SetContents(path, std::move(contents)); }
   // Bytes of all files whose path begins so.
   uint64_t Bytes(const std::string& prefix);
   uint64_t changes() const { return changes_; }

@@ -99,6 +99,8 @@ WorkerNode::Options DrawWorker(Random& random, int index, int elements, int tens
   const int64_t slowest = uneven ? 400 : 60;
   options.step_time = absl::Milliseconds(random.Between(20, slowest));
   options.chunk_bytes = random.Pick<uint64_t>({65, 130, 1 << 20});
+  if (random.Chance(0.5)) options.checkpoint_every = random.Between(1, 3);
+  options.checkpoint_time = absl::Milliseconds(random.Pick<int64_t>({1, 20, 500}));
   return options;
 }
 
@@ -168,6 +170,9 @@ Scenario WeekScenario(uint64_t seed) {
                      Fault::kDiskFull,
                      Fault::kDrain,
                      Fault::kEvict,
+                     Fault::kWorkerSuspended,
+                     Fault::kWorkerAtCheckpoint,
+                     Fault::kCheckpointDamaged,
                      Fault::kPause};
   scenario.fault_every = absl::Minutes(10);
   scenario.faults_until = absl::Hours(24 * 7);
@@ -197,9 +202,6 @@ Scenario DrawScenario(uint64_t seed) {
   if (random.Chance(share)) scenario.service.duplicate_chance = random.Pick<double>({0.01, 0.2});
   if (random.Chance(share)) scenario.service.corrupt_chance = random.Pick<double>({0.01, 0.1});
   if (random.Chance(0.5)) scenario.service.subscriber_queue_bytes = random.Pick<uint64_t>({500, 2000});
-  for (const Fault fault : {Fault::kPause, Fault::kSteer}) {
-    if (random.Chance(share)) scenario.faults.push_back(fault);
-  }
   return scenario;
 }
 

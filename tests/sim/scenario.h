@@ -29,12 +29,15 @@ enum class Fault {
   kSlowReader,
   kDiskFull,
   kDiskErrors,
-  kDrain,  // An operator's; the worker comes back later.
-  kEvict,  // Let in again after a while.
-  kPause,  // And lets the run go on again.
-  kSteer,  // Sets a rate or the quorum, makes the run longer, and now and then stops it.
+  kDrain,               // An operator's; the worker comes back later.
+  kEvict,               // Let in again after a while.
+  kWorkerSuspended,     // As by SIGTERM; it comes back.
+  kWorkerAtCheckpoint,  // It dies in the midst of writing one.
+  kCheckpointDamaged,   // A worker's newest.
+  kPause,               // And lets the run go on again.
+  kSteer,               // Sets a rate or the quorum, makes the run longer, and now and then stops it.
 };
-inline constexpr int kFaults = 12;  // And the two that came later, which the seeds of before must not notice.
+inline constexpr int kFaults = 17;
 
 struct Scenario {
   uint64_t seed = 0;
@@ -54,7 +57,7 @@ struct Scenario {
   std::vector<Fault> faults;
   absl::Duration fault_every;  // On average, while there are faults.
   absl::Duration faults_until;
-  bool power_cuts = false;  // Deaths of the coordinator take what is not synced along.
+  bool power_cuts = false;  // Deaths take what is not synced along.
 
   // By then a run has ended that had no faults any more from faults_until on.
   absl::Duration Deadline() const;

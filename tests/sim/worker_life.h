@@ -1,6 +1,7 @@
 // What a worker's process holds in memory, and loses when it ends.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -10,12 +11,37 @@
 
 #include "common/base/check.h"
 #include "tests/sim/worker_node.h"
+#include "worker/checkpoint/checkpoint_folder.h"
+#include "worker/checkpoint/checkpoint_writer.h"
 #include "worker/client/backoff.h"
 
 namespace diloco::sim {
 
+// CheckpointWriter without its thread: writing takes simulated time.
+class WorkerNode::Checkpoints final : public CheckpointSink {
+ public:
+  Checkpoints(WorkerNode* node, CheckpointOwner owner, CheckpointFolder* folder);
+  bool TryReserve() override { return !std::exchange(reserved_, true); }
+  void Submit(WorkerCheckpoint checkpoint) override;
+  // Nothing can wait here.
+  bool AwaitIdle(MonotonicTime) override { return !reserved_; }
+  // From now on Submit returns when it is done.
+  void WriteAtOnce() { at_once_ = true; }
+
+ private:
+  void Write(const WorkerCheckpoint& checkpoint);
+
+  WorkerNode& node_;
+  const CheckpointOwner owner_;
+  CheckpointFolder& folder_;
+  bool reserved_ = false;
+  bool at_once_ = false;
+};
+
 struct WorkerNode::Life {
-  explicit Life(uint64_t seed) : backoff_options{.seed = seed}, backoff(backoff_options) {}
+  // `begins_afresh`: whatever the checkpoint folder has.
+  Life(uint64_t seed, bool begins_afresh)
+      : backoff_options{.seed = seed}, backoff(backoff_options), afresh(begins_afresh) {}
 
   void Prepare(const RunConfig& run, const QuadraticTrainer::Options& trainer_options) {
     config = run;
@@ -33,14 +59,19 @@ struct WorkerNode::Life {
 
   Backoff::Options backoff_options;
   Backoff backoff;
+  const bool afresh;
   RunConfig config;
   std::shared_ptr<const RunSettings> settings;
   std::unique_ptr<QuadraticTrainer> trainer;
   std::optional<Layout> layout;
+  std::unique_ptr<CheckpointFolder> folder;  // nullptr: no checkpoints are made.
+  std::optional<WorkerCheckpoint> resumed;   // Until training begins.
+  bool has_work = false;                     // It went on from a checkpoint.
   v1::JoinRequest join;
   v1::JoinResponse joined;
   StatusBoard board;
   std::optional<Exchange> exchange;
+  std::atomic<bool> interrupted = false;
   bool exiting = false;
 
   // The control thread.
@@ -69,6 +100,8 @@ struct WorkerNode::Life {
 
   // The training thread.
   WorkerOptions loop_options;
+  std::optional<Checkpoints> checkpoints;
+  bool suspending = false;  // What the training thread hands over, the sync thread takes at once.
   std::optional<TrainingLoop> loop;
   bool training_waits = false;
   bool wake_posted = false;

@@ -11,6 +11,7 @@
 #include "common/config/run_settings_proto.h"
 #include "common/layout/layout_proto.h"
 #include "tests/sim/worker_life.h"
+#include "worker/checkpoint/resume_point.h"
 
 namespace diloco::sim {
 namespace {
@@ -31,7 +32,8 @@ WorkerNode::WorkerNode(Options options, const Parts& parts)
       link_(*parts.link),
       coordinator_(*parts.coordinator),
       service_(*parts.service),
-      witness_(*parts.witness) {}
+      witness_(*parts.witness),
+      disk_(parts.random) {}
 
 WorkerNode::~WorkerNode() = default;
 
@@ -40,14 +42,22 @@ void WorkerNode::Boot() {
   const HeapScope own(heap());
   BeginLife();
   done_ = false;
-  ended_with_ = absl::OkStatus();
   incarnation_ = life();
-  own_ = std::make_unique<Life>(random_.Next());
+  // As RunWorker begins again when an operator has replaced the consensus.
+  own_ = std::make_unique<Life>(random_.Next(), absl::IsAborted(ended_with_));
+  ended_with_ = absl::OkStatus();
   witness_.Note(absl::StrFormat("%s starts, incarnation %d", id(), incarnation_));
-  Introduce();
+  OpenFolder();
+  if (!own_->exiting) Introduce();
 }
 
-void WorkerNode::Die(bool silently) {
+void WorkerNode::DieAtDisk(uint64_t nth, bool power_cut) {
+  if (!up()) return;
+  dies_by_power_cut_ = power_cut;
+  disk_.DieAt(nth);
+}
+
+void WorkerNode::Die(bool silently, bool power_cut) {
   if (!up()) return;
   EndLife();
   waiting_.clear();
@@ -55,6 +65,8 @@ void WorkerNode::Die(bool silently) {
     if (const std::shared_ptr<Stream> stream = weak.lock()) stream->Die(Stream::kWorker, silently);
   }
   own_.reset();
+  disk_.EndProcess(power_cut, random_.Pick({Disk::Unsynced::kLost, Disk::Unsynced::kPrefix, Disk::Unsynced::kZeros,
+                                            Disk::Unsynced::kRandomBlocks, Disk::Unsynced::kWritten}));
   witness_.OnWorkerDied(id(), incarnation_);
   witness_.Note(absl::StrFormat("%s down%s", id(), silently ? ", silently" : ""));
   if (on_down_) on_down_();
@@ -143,32 +155,46 @@ void WorkerNode::Introduce() {
         if (!settings.ok()) return Exit(settings.status());
         own_->Prepare(settings->newest(), options_.trainer);
         own_->settings = std::make_shared<const RunSettings>(*std::move(settings));
-        JoinRun();
+        if (const absl::Status status = LoadCheckpoint(); !status.ok()) return Exit(status);
+        v1::JoinRequest& join = own_->join;
+        join.set_run_id(own_->config.run.id);
+        join.set_worker_id(id());
+        join.set_incarnation(incarnation_);
+        join.set_protocol_version(kProtocolVersion);
+        *join.mutable_tensors() = TensorSpecsToProto(own_->layout->tensors());
+        v1::JoinRequest first = join;
+        if (own_->resumed) AddResumePoint(*own_->resumed, own_->config, &first);
+        JoinRun(first);
       });
 }
 
-void WorkerNode::JoinRun() {
-  v1::JoinRequest& join = own_->join;
-  join.set_run_id(own_->config.run.id);
-  join.set_worker_id(id());
-  join.set_incarnation(incarnation_);
-  join.set_protocol_version(kProtocolVersion);
-  *join.mutable_tensors() = TensorSpecsToProto(own_->layout->tensors());
-  Call<v1::JoinRequest, v1::JoinResponse>(&Driver::Join, join, [this](const absl::StatusOr<v1::JoinResponse>& joined) {
-    if (joined.ok()) return BecomeMember(*joined);
-    if (!IsTransient(joined.status())) return Exit(joined.status());
-    Post(own_->backoff.Next(), [this] { JoinRun(); });
-  });
+void WorkerNode::JoinRun(const v1::JoinRequest& join) {
+  Call<v1::JoinRequest, v1::JoinResponse>(
+      &Driver::Join, join, [this, join](const absl::StatusOr<v1::JoinResponse>& joined) {
+        if (own_->exiting) return;
+        if (joined.ok()) return BecomeMember(*joined);
+        // The session of the process before is not over yet.
+        const bool in_use = join.has_resumes() && absl::IsAlreadyExists(joined.status());
+        if (!IsTransient(joined.status()) && !in_use) return Exit(joined.status());
+        Post(own_->backoff.Next(), [this, join] { JoinRun(join); });
+      });
 }
 
 void WorkerNode::BecomeMember(const v1::JoinResponse& joined) {
   own_->joined = joined;
-  own_->exchange.emplace(Exchange::Options{.coordinator = "sim", .give_up_after = kGiveUpAfter}, &loop_);
+  own_->exchange.emplace(
+      Exchange::Options{.coordinator = "sim", .give_up_after = kGiveUpAfter, .interrupt = &own_->interrupted}, &loop_);
   own_->exchange->PublishSettings(own_->settings);
   own_->control.emplace(ControlCore::Options{.join = own_->join, .joined = joined, .backoff = own_->backoff_options},
                         &*own_->exchange, &own_->board, static_cast<ControlNetwork*>(this));
   own_->SetState("waiting for parameters");
-  witness_.Note(absl::StrFormat("%s joined, first round %d", id(), joined.first_round()));
+  witness_.Note(
+      absl::StrFormat("%s joined, first round %d%s", id(), joined.first_round(), joined.resumes() ? ", goes on" : ""));
+  if (own_->folder != nullptr) {
+    own_->checkpoints.emplace(this,
+                              CheckpointOwner{id(), incarnation_, &own_->config, &*own_->layout, joined.generation()},
+                              own_->folder.get());
+  }
   own_->control->HandleTime(loop_.Now());
   AfterControl();
 }
@@ -178,33 +204,46 @@ void WorkerNode::FollowDirective() {
   if (own_->exiting) return;
   const v1::Directive& directive = own_->control->directive();
   const bool trains = directive.state() == v1::RUN_STATE_TRAINING || directive.state() == v1::RUN_STATE_ENDED;
-  if (!own_->loop && !own_->leaving && !trains && directive.drain()) return LeaveRun();
-  if (!own_->sync && !own_->leaving && IsSeeded(directive)) StartSync();
+  if (!own_->loop && !own_->leaving && !trains && directive.drain() && !own_->has_work) return LeaveRun();
+  if (!own_->sync && !own_->leaving && (IsSeeded(directive) || own_->has_work)) StartSync();
   if (!own_->sync && !own_->leaving && directive.seed() && !own_->seeding) SeedRun();
   if (own_->sync && !own_->loop && !own_->leaving && trains) {
-    own_->loop_options.worker_id = id();
-    own_->loop.emplace(
-        TrainingLoop::Parts{
-            .options = &own_->loop_options,
-            .config = &own_->config,
-            .layout = &*own_->layout,
-            .trainer = own_->trainer.get(),
-            .exchange = &*own_->exchange,
-            .board = &own_->board,
-            .clock = &loop_,
-            .post =
-                [this](const SyncEvent& event) { Post(absl::Microseconds(20), [this, event] { HandleSync(event); }); },
-            .report =
-                [this](const v1::Evaluation& evaluation) {
-                  Post(absl::Microseconds(20), [this, evaluation] { HandleControl(EvaluationMade{evaluation}); });
-                }},
-        own_->joined.first_round());
-    TrainingTurn();
+    BeginTraining();
   }
   if (own_->leaving && own_->control->may_leave()) {
     done_ = true;
     Exit(absl::OkStatus());
   }
+}
+
+void WorkerNode::BeginTraining() {
+  own_->loop_options.worker_id = id();
+  own_->loop_options.checkpoint_every = std::max<int64_t>(1, options_.checkpoint_every);
+  const TrainingLoop::Parts parts = {.options = &own_->loop_options,
+                                     .config = &own_->config,
+                                     .layout = &*own_->layout,
+                                     .trainer = own_->trainer.get(),
+                                     .exchange = &*own_->exchange,
+                                     .board = &own_->board,
+                                     .clock = &loop_,
+                                     .post =
+                                         [this](const SyncEvent& event) {
+                                           if (own_->suspending) return HandleSync(event);
+                                           Post(absl::Microseconds(20), [this, event] { HandleSync(event); });
+                                         },
+                                     .report =
+                                         [this](const v1::Evaluation& evaluation) {
+                                           Post(absl::Microseconds(20),
+                                                [this, evaluation] { HandleControl(EvaluationMade{evaluation}); });
+                                         },
+                                     .checkpoints = own_->checkpoints ? &*own_->checkpoints : nullptr};
+  if (own_->resumed && own_->joined.resumes()) {
+    own_->loop.emplace(parts, std::move(own_->resumed->training));
+  } else {
+    own_->loop.emplace(parts, own_->joined.first_round());
+  }
+  own_->resumed.reset();
+  TrainingTurn();
 }
 
 void WorkerNode::SeedRun() {
@@ -244,6 +283,7 @@ void WorkerNode::StartSync() {
           .worker_id = id(),
           .incarnation = incarnation_,
           .first_round = own_->joined.first_round(),
+          .evaluated_version = std::max<int64_t>(0, own_->joined.directive().evaluated_version()),
           .chunk_bytes = options_.chunk_bytes,
           .upload = {.backoff = own_->backoff_options},
           .download = {.backoff = own_->backoff_options},
@@ -251,6 +291,12 @@ void WorkerNode::StartSync() {
                                  const Digest& digest) { witness_.OnConsensus(id(), fragment, version, digest); },
           .report_soon = [this] { Post(absl::Microseconds(20), [this] { HandleControl(HeartbeatWanted{}); }); }},
       &own_->config, &*own_->layout, &*own_->exchange, &own_->board, static_cast<SyncNetwork*>(this));
+  if (own_->resumed && !own_->joined.resumes()) {
+    // It begins a round anew, with nothing but the inner optimizer and what the sync thread holds.
+    for (SyncState::Fragment& fragment : own_->resumed->sync.fragments) fragment.stop = kBeforeTraining;
+    DILOCO_CHECK(own_->trainer->LoadState(std::move(own_->resumed->training.replica.trainer)).ok());
+  }
+  if (own_->resumed) own_->sync->Resume(std::move(own_->resumed->sync), loop_.Now());
   if (own_->sync->HandleTime(loop_.Now()).ok()) AfterSync();
 }
 
@@ -258,7 +304,7 @@ void WorkerNode::TrainingTurn() {
   if (own_->exiting) return;
   own_->training_waits = false;
   const absl::StatusOr<TrainingLoop::Turn> turn = own_->loop->Advance();
-  if (!turn.ok()) return Exit(turn.status());
+  if (!turn.ok()) return EndTraining(turn.status());
   switch (*turn) {
     case TrainingLoop::Turn::kMoved:
       return Post(options_.step_time, [this] { TrainingTurn(); });

@@ -18,6 +18,7 @@
 #include "tests/sim/process.h"
 #include "tests/sim/service.h"
 #include "tests/sim/witness.h"
+#include "tests/sim/worker_disk.h"
 #include "tests/worker/loop/quadratic_trainer.h"
 #include "worker/loop/training_loop.h"
 #include "worker/sync/control_core.h"
@@ -34,6 +35,8 @@ class WorkerNode final : public Process, private SyncNetwork, private ControlNet
     absl::Duration step_time = absl::Milliseconds(50);
     absl::Duration read_time;  // Of a message of a download: a slow reader.
     uint64_t chunk_bytes = 64;
+    int64_t checkpoint_every = 0;                             // Rounds; 0: none are made.
+    absl::Duration checkpoint_time = absl::Milliseconds(20);  // Of writing one, at most.
   };
   struct Parts {
     int heap = kHeapOfFirstWorker;
@@ -49,8 +52,13 @@ class WorkerNode final : public Process, private SyncNetwork, private ControlNet
   ~WorkerNode() override;
 
   void Boot();
-  // Killed. `silently`: the coordinator finds out by itself.
-  void Die(bool silently);
+  // Killed, or with a power cut. `silently`: the coordinator finds out by itself.
+  void Die(bool silently, bool power_cut = false);
+  // As by SIGTERM: it makes a last checkpoint, if it makes any, and ends.
+  void Suspend();
+  // It dies at the nth change of its disk from now.
+  void DieAtDisk(uint64_t nth, bool power_cut);
+  WorkerDisk& disk() { return disk_; }
   // Told when the process has ended, by itself or not.
   void SetOnDown(std::function<void()> on_down) { on_down_ = std::move(on_down); }
   // To be called when the coordinator takes calls again: streams that wait for it connect.
@@ -68,6 +76,7 @@ class WorkerNode final : public Process, private SyncNetwork, private ControlNet
 
  private:
   struct Life;  // What a process holds in memory.
+  class Checkpoints;
 
   template <typename Request, typename Response>
   void Call(void (Driver::*method)(Request, Reply<Response>), Request request,
@@ -78,15 +87,23 @@ class WorkerNode final : public Process, private SyncNetwork, private ControlNet
 
   // From joining to leaving.
   void Introduce();
-  void JoinRun();
+  void JoinRun(const v1::JoinRequest& join);
   void BecomeMember(const v1::JoinResponse& joined);
   void SeedRun();
   void FollowDirective();
   void StartSync();
+  void BeginTraining();
   void TrainingTurn();
   void WakeTraining();
   void LeaveRun();
   void Exit(const absl::Status& status);
+
+  // worker_checkpoints.cc
+  void OpenFolder();
+  absl::Status LoadCheckpoint();
+  void EndTraining(const absl::Status& status);
+  void FinishSuspension(const absl::Status& status);
+  void DieOfDisk();
 
   // The two threads.
   void HandleControl(ControlEvent event);
@@ -120,6 +137,8 @@ class WorkerNode final : public Process, private SyncNetwork, private ControlNet
   Witness& witness_;
   std::function<void()> on_down_;
 
+  WorkerDisk disk_;
+  bool dies_by_power_cut_ = false;  // Of its disk.
   uint64_t incarnation_ = 0;
   std::unique_ptr<Life> own_;
   std::vector<std::function<void()>> waiting_;  // For the coordinator.

@@ -19,6 +19,7 @@ constexpr int64_t kDelta = 3 << 10;         // A global delta as messages, as pa
 constexpr int64_t kSettledLine = 512;       // Of that, for each contribution that it settles.
 constexpr int64_t kChunk = 512;             // Of an upload, on its way in or out.
 constexpr int64_t kEvaluation = 256;
+constexpr int64_t kCheckpoint = 16 << 10;  // With the run's settings as text.
 // Of UploadMachine: in flight on one stream.
 constexpr int64_t kWindowChunks = 64;
 
@@ -88,6 +89,9 @@ std::vector<HeldThing> WorkerBound(const RunConfig& config, const Layout& layout
       {"averages that are held back: open rounds x encoded",
        2 * (sizes.open_rounds + 1) * sizes.down +
            (sizes.open_rounds + 1) * sizes.fragments * (kDelta + sizes.workers * sizes.open_rounds * kSettledLine)},
+      {"a checkpoint, being written or read: the model and the consensus once more, and what is unsettled",
+       kCheckpoint + 6 * sizes.parameters + 4 * sizes.consensus +
+           sizes.open_rounds * (2 * sizes.up + sizes.parameters) + own * kContribution},
       {"uploads: connections x window", config.wire.connections * kWindowChunks * kChunk},
   };
 }
