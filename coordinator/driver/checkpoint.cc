@@ -40,14 +40,14 @@ absl::StatusOr<SavedCheckpoint> Examine(FileSystem* files, const std::string& pa
   return saved;
 }
 
-absl::Span<const float> ValuesOf(const CheckpointContent& content, const TensorPlacement& place) {
+absl::Span<const float> ValuesOf(const ConsensusCheckpoint& content, const TensorPlacement& place) {
   const auto fragment = static_cast<size_t>(place.fragment);
   const int64_t offset = place.offset - content.layout->fragments()[fragment].offset;
   return content.arrays->fragments[fragment].parameters().subspan(static_cast<size_t>(offset),
                                                                   static_cast<size_t>(place.count));
 }
 
-absl::Status WriteModel(FileSystem* files, const std::string& path, const CheckpointContent& content) {
+absl::Status WriteModel(FileSystem* files, const std::string& path, const ConsensusCheckpoint& content) {
   DigestBuilder digest;  // It stands before the values: a pass of its own, at the speed of memory.
   for (const TensorPlacement& place : content.layout->placements()) digest.Add(ValuesOf(content, place));
   const std::map<std::string, std::string> metadata = {
@@ -92,7 +92,7 @@ std::vector<SavedCheckpoint> FindCheckpoints(FileSystem* files, const std::strin
 }
 
 absl::StatusOr<SavedCheckpoint> WriteCheckpoint(FileSystem* files, const std::string& folder,
-                                                const CheckpointContent& content) {
+                                                const ConsensusCheckpoint& content) {
   const std::string name = FolderName(content.version);
   const std::string saved = folder + "/" + name;
   if (absl::StatusOr<SavedCheckpoint> there = Examine(files, saved, content.version); there.ok()) return there;

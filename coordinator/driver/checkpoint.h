@@ -14,7 +14,7 @@
 
 namespace diloco {
 
-struct CheckpointContent {
+struct ConsensusCheckpoint {
   std::string run_id;
   std::string config_yaml;    // With the newest value of everything.
   std::string config_digest;  // Hex.
@@ -36,6 +36,6 @@ std::vector<SavedCheckpoint> FindCheckpoints(FileSystem* files, const std::strin
 // Writes aside, syncs, renames: the folder is there whole or not at all. A version that is there already is left as it
 // is. Errors: the file system's; what was written then takes no space.
 absl::StatusOr<SavedCheckpoint> WriteCheckpoint(FileSystem* files, const std::string& folder,
-                                                const CheckpointContent& content);
+                                                const ConsensusCheckpoint& content);
 
 }  // namespace diloco

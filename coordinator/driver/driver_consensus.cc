@@ -170,7 +170,7 @@ void Driver::Impl::StartCheckpoint() {
   struct Work {
     std::shared_ptr<const Layout> layout;
     std::shared_ptr<const ConsensusArrays> arrays;
-    CheckpointContent content;
+    ConsensusCheckpoint content;
   };
   const RunSettings settings = DurableSettings();
   Work work{.layout = run_->layout, .arrays = run_->keeper.Begin(), .content = {}};
