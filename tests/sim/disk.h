@@ -39,6 +39,7 @@ class Disk final : public FileSystem {
   void PowerCut(Unsynced unsynced);
   void Kill();
 
+  bool Exists(const std::string& path) const { return files_.Exists(path); }
   // As a reader sees them; and changed behind everybody's back, durably.
   std::string Contents(const std::string& path) const { return files_.Contents(path); }
   void SetContents(const std::string& path, std::string contents) { files_.SetContents(path, std::move(contents)); }

@@ -61,8 +61,9 @@ std::optional<std::string> WorkerDisk::CheckLoaded(std::optional<int64_t> step) 
   const HeapScope own(kHeapOfTest);
   for (auto attempt = attempts_.rbegin(); attempt != attempts_.rend(); ++attempt) {
     if (step == attempt->step) return std::nullopt;
-    const bool good = !attempt->path.empty() && disk_.Contents(attempt->path) == attempt->contents;
-    if (!good) continue;
+    // All that were kept may be damaged, and the older ones removed.
+    const bool there = !attempt->path.empty() && disk_.Exists(attempt->path);
+    if (!there || disk_.Contents(attempt->path) != attempt->contents) continue;
     return absl::StrFormat("\"%s\", of step %d, is as it was written, but the worker goes on from %s", attempt->path,
                            attempt->step, step ? absl::StrCat("step ", *step) : "nothing");
   }
