@@ -176,7 +176,7 @@ double FragmentRounds::ParticipatingWeight(int64_t round, const std::vector<Sett
   std::map<std::string, double> weights;
   for (const auto& [worker, member] : members.all()) {
     const bool takes_part = member.state == MemberState::kAlive && !member.IsDoneBefore(round);
-    if (takes_part && member.first_round <= round) weights[worker] = member.weight;
+    if (takes_part && IsDue(worker, member, round)) weights[worker] = member.weight;
   }
   for (const Settled& line : settled) {
     if (line.settlement == Settlement::kMerged) weights[line.id.worker] = line.weight;
@@ -244,7 +244,7 @@ bool FragmentRounds::NeedsWorker(const std::string& worker, const Membership& me
 bool FragmentRounds::TakesPart(const std::string& worker, const Member& member) const {
   if (rounds_.empty()) return false;
   if (const Entry* held = FindAnswer(worker, next_round_)) return std::holds_alternative<Contribution>(*held);
-  return member.state == MemberState::kAlive && member.first_round <= next_round_ && !member.IsDoneBefore(next_round_);
+  return member.state == MemberState::kAlive && IsDue(worker, member, next_round_) && !member.IsDoneBefore(next_round_);
 }
 
 std::optional<MonotonicTime> FragmentRounds::WaitEnd() const {
@@ -284,6 +284,12 @@ const FragmentRounds::Entry* FragmentRounds::FindAnswer(const std::string& worke
   return entry == nullptr || std::holds_alternative<Expelled>(*entry) ? nullptr : entry;
 }
 
+bool FragmentRounds::IsDue(const std::string& worker, const Member& member, int64_t round) const {
+  const Entry* held = Find(worker, round);
+  const bool dropped = held != nullptr && std::holds_alternative<Expelled>(*held);
+  return member.first_round <= round && !dropped;
+}
+
 RoundFacts FragmentRounds::Facts(size_t index, const Membership& members) const {
   const int64_t round = next_round_ + static_cast<int64_t>(index);
   RoundFacts facts;
@@ -301,8 +307,8 @@ RoundFacts FragmentRounds::Facts(size_t index, const Membership& members) const 
     } else if (member.IsDoneBefore(round)) {
       facts.done.push_back(worker);
     } else if (member.state == MemberState::kAlive) {
-      (member.first_round <= round ? facts.awaited : facts.later).push_back(worker);
-    } else if (member.state == MemberState::kLost && member.first_round <= round) {
+      (IsDue(worker, member, round) ? facts.awaited : facts.later).push_back(worker);
+    } else if (member.state == MemberState::kLost && IsDue(worker, member, round)) {
       facts.lost.push_back(worker);
     }
   }

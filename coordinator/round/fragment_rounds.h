@@ -121,6 +121,9 @@ class FragmentRounds {
   // What a worker said of a round; not of one that was evicted since.
   const Entry* FindAnswer(const std::string& worker, int64_t round) const;
   const Entry* Find(const std::string& worker, int64_t round) const;
+  // Whether the round is one that this member is there for. It may go on from a checkpoint behind a round whose
+  // contribution an eviction has dropped: that one it does not send again.
+  bool IsDue(const std::string& worker, const Member& member, int64_t round) const;
   RoundFacts Facts(size_t index, const Membership& members) const;
   void Close(const Membership& members, int quorum, std::string reason, std::vector<RoundEffect>* effects);
   std::vector<Settled> SettledBy(int64_t round, const Membership& members) const;
