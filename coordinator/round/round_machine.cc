@@ -146,7 +146,7 @@ struct RoundMachine::State {
 
   // The rules for everything that names a contribution.
   Answer Classify(const ContributionId& id, uint64_t incarnation) const;
-  int64_t FirstRoundOf(const std::string& joiner) const;
+  int64_t FirstRoundOf(const WorkerJoined& event) const;
   // It goes on where its checkpoint stands.
   bool CanResume(const WorkerJoined& event) const;
   int64_t OldestOpenRound() const;
@@ -176,7 +176,7 @@ struct RoundMachine::State {
 void RoundMachine::State::Handle(const WorkerJoined& event, MonotonicTime now, Effects* effects) {
   const Member* known = members.Find(event.worker);
   const bool resumes = CanResume(event);
-  const int64_t first_round = resumes ? known->first_round : FirstRoundOf(event.worker);
+  const int64_t first_round = resumes ? known->first_round : FirstRoundOf(event);
   const std::optional<int64_t> oldest_round =
       known != nullptr && !event.resumes.empty() ? std::optional(known->oldest_round) : std::nullopt;
   RoundEffect answer = members.Join(event, first_round, phase == RunPhase::kEnded, now);
@@ -271,11 +271,14 @@ bool RoundMachine::State::CanResume(const WorkerJoined& event) const {
   return true;
 }
 
-int64_t RoundMachine::State::FirstRoundOf(const std::string& joiner) const {
+int64_t RoundMachine::State::FirstRoundOf(const WorkerJoined& event) const {
   if (phase == RunPhase::kSeeding || phase == RunPhase::kWaitingForWorkers) return 0;
-  // A round that it has contributed to, in whatever incarnation, is not done again.
+  // A round that it has contributed to, in whatever incarnation, is not done again, also when that is known to its
+  // checkpoint alone: a coordinator that was killed has forgotten what was not settled.
   int64_t newest_own = -1;
+  for (const int64_t next_round : event.resumes) newest_own = std::max(newest_own, next_round - 1);
   bool needed = false;
+  const std::string& joiner = event.worker;
   const int64_t oldest = OldestOpenRound();
   const Member* known = members.Find(joiner);
   for (const FragmentRounds& fragment : fragments) {
