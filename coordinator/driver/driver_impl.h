@@ -127,6 +127,7 @@ class Driver::Impl {
     bool draining = false;
     bool drain_durable = false;  // It is told.
     bool evicted = false;
+    bool resumes = false;    // As it was admitted.
     bool suspended = false;  // It said so last.
     std::string software_version;
     std::optional<v1::WorkerProgress> progress;

@@ -46,7 +46,8 @@ absl::Status Driver::Impl::Recover(RecoveredState recovered) {
                                .departure_durable = member.left,
                                .draining = member.draining,
                                .drain_durable = member.draining,
-                               .evicted = member.evicted};
+                               .evicted = member.evicted,
+                               .resumes = member.resumes};
   }
   for (const v1::Evaluation& evaluation : recovered.evaluations) {
     if (evaluations_.empty() || evaluation.version() > evaluations_.front().version()) {

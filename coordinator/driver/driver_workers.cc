@@ -187,6 +187,7 @@ v1::MemberRecord Driver::Impl::MemberRecordOf(const std::string& worker, const M
   record.set_left(info.left);
   record.set_draining(info.draining);
   record.set_evicted(info.evicted);
+  record.set_resumes(info.resumes);
   return record;
 }
 
@@ -197,7 +198,8 @@ void Driver::Impl::Carry(const diloco::AdmitWorker& effect) {
     info = MemberInfo{.incarnation = effect.incarnation,
                       .first_round = effect.first_round,
                       .draining = info.draining,
-                      .drain_durable = info.drain_durable};
+                      .drain_durable = info.drain_durable,
+                      .resumes = effect.resumes};
     DiscardIncomplete(effect.worker, effect.incarnation);
   }
   info.left = false;  // After the end even one that left may come back, to hear how it ended.

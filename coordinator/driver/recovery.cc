@@ -192,6 +192,7 @@ absl::StatusOr<RecoveredRun> RebuildRun(const RecoveredState& recovered, const R
                                   .left = record.left(),
                                   .draining = record.draining(),
                                   .evicted = record.evicted(),
+                                  .resumes = record.resumes(),
                                   .settled_rounds = marks});
   }
   return run;

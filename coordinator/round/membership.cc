@@ -33,6 +33,7 @@ void Membership::Restore(const RecoveredRounds::Member& recovered, MonotonicTime
   if (recovered.left) member.state = MemberState::kLeft;
   if (recovered.evicted) member.state = MemberState::kEvicted;
   member.draining = recovered.draining && member.Belongs();
+  member.resumes = recovered.resumes;
   member.settled_rounds = recovered.settled_rounds;
 }
 
@@ -63,7 +64,9 @@ RoundEffect Membership::Join(const WorkerJoined& event, int64_t first_round, boo
     // After the end even one that left may come back, to hear how it ended.
     it->second.state = MemberState::kAlive;
     it->second.last_heard = now;
-    return AdmitWorker{event.worker, event.incarnation, it->second.first_round, /*returning=*/true};
+    // Its first join may be repeated, because the answer was lost: what it was told holds.
+    return AdmitWorker{event.worker, event.incarnation, it->second.first_round, /*returning=*/true,
+                       /*resumes=*/it->second.resumes && !event.resumes.empty()};
   }
   if (same) {
     // It was evicted and let in again while it did not hear of it. What it has trained for is gone with its place.
@@ -88,9 +91,10 @@ RoundEffect Membership::Join(const WorkerJoined& event, int64_t first_round, boo
   return AdmitWorker{event.worker, event.incarnation, first_round, /*returning=*/false};
 }
 
-void Membership::TakeFrom(const std::string& worker, int64_t oldest_round) {
-  int64_t& taken = members_.at(worker).oldest_round;
-  taken = std::min(taken, oldest_round);
+void Membership::TakeFrom(const std::string& worker, int64_t oldest_round, bool resumes) {
+  Member& member = members_.at(worker);
+  member.oldest_round = std::min(member.oldest_round, oldest_round);
+  member.resumes = resumes;
 }
 
 void Membership::Leave(const WorkerLeft& event, std::vector<RoundEffect>* effects) {
@@ -216,6 +220,7 @@ void Membership::Admit(const std::string& worker, uint64_t incarnation, int64_t 
   member.join_order = admissions_++;
   member.first_round = first_round;
   member.oldest_round = first_round;
+  member.resumes = false;
   member.last_round.reset();
   member.last_heard = now;
   member.settled_rounds.resize(static_cast<size_t>(options_->fragments), -1);

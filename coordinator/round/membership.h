@@ -20,6 +20,7 @@ struct Member {
   int64_t join_order = 0;    // Ascends with each admission of an incarnation.
   int64_t first_round = 0;   // That it is waited for in.
   int64_t oldest_round = 0;  // That anything is taken for: of a worker with a checkpoint, what it still holds too.
+  bool resumes = false;      // It was told that it goes on where its checkpoint stands.
   MonotonicTime last_heard;
   bool draining = false;              // It is to leave; only while it is alive or lost.
   std::optional<int64_t> last_round;  // Draining, and it takes no further steps: the last round that it contributes to.
@@ -53,7 +54,7 @@ class Membership {
   // Admits or refuses; a new incarnation starts with `first_round`.
   RoundEffect Join(const WorkerJoined& event, int64_t first_round, bool ended, MonotonicTime now);
   // A member that was admitted with a checkpoint.
-  void TakeFrom(const std::string& worker, int64_t oldest_round);
+  void TakeFrom(const std::string& worker, int64_t oldest_round, bool resumes);
   void Stop(const WorkerStopped& event);
   void Leave(const WorkerLeft& event, std::vector<RoundEffect>* effects);
   // By an operator. False: without effect, see the events.

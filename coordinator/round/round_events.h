@@ -132,7 +132,8 @@ struct AdmitWorker {
   uint64_t incarnation = 0;
   int64_t first_round = 0;
   bool returning = false;  // The same incarnation joined again: nothing to make durable.
-  bool resumes = false;    // It goes on inside the rounds that it named, as the member that it was.
+  // It goes on inside the rounds that it named, as the member that it was. Durable too: it may ask again.
+  bool resumes = false;
 };
 struct RefuseWorker {
   std::string worker;

@@ -182,7 +182,7 @@ void RoundMachine::State::Handle(const WorkerJoined& event, MonotonicTime now, E
   RoundEffect answer = members.Join(event, first_round, phase == RunPhase::kEnded, now);
   if (AdmitWorker* admitted = std::get_if<AdmitWorker>(&answer); admitted != nullptr && !admitted->returning) {
     admitted->resumes = resumes;
-    if (oldest_round) members.TakeFrom(event.worker, *oldest_round);
+    if (oldest_round) members.TakeFrom(event.worker, *oldest_round, resumes);
   }
   effects->push_back(std::move(answer));
 }

@@ -106,6 +106,7 @@ struct RecoveredRounds {
     bool left = false;
     bool draining = false;
     bool evicted = false;
+    bool resumes = false;                 // As it was admitted.
     std::vector<int64_t> settled_rounds;  // By fragment; -1: none.
   };
   std::vector<Member> members;  // Given a fresh lease; alive until it ends, but for those that left or are evicted.

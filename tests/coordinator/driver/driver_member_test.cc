@@ -59,6 +59,24 @@ TEST_F(DriverMemberTest, JoinIsAnsweredOnceTheMembershipIsDurable) {
   EXPECT_TRUE((*repeated)->ok());
 }
 
+TEST_F(DriverMemberTest, WhatAJoinWithACheckpointWasToldHoldsWhenItAsksAgainAfterACrash) {
+  Seeded();
+  HandWorker west(&coordinator_, "west", 2);
+  ASSERT_TRUE(west.Join().ok());
+  HandWorker successor(&coordinator_, "west", 3);
+  v1::JoinRequest request = successor.JoinRequest();
+  request.mutable_resumes()->add_next_rounds(0);
+  request.mutable_resumes()->add_next_rounds(0);
+  for (int life = 0; life < 3; ++life) {
+    SCOPED_TRACE(life);
+    const auto joined = coordinator_.Call(&Driver::Join, request);
+    ASSERT_TRUE(joined.ok()) << joined.status();
+    EXPECT_TRUE(joined->resumes());
+    coordinator_.Crash();
+    ASSERT_TRUE(coordinator_.Start().ok());
+  }
+}
+
 // What the configuration says of fragments can only be held against a model when there is one.
 TEST(DriverFragmentsTest, ModelThatTheConfigurationDoesNotFitIsRefused) {
   struct Case {

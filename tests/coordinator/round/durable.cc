@@ -51,6 +51,7 @@ void Durable::RecordMember(const AdmitWorker& admit) {
                                  .left = false,
                                  .draining = false,
                                  .evicted = false,
+                                 .resumes = admit.resumes,
                                  .settled_rounds = std::vector<int64_t>(recovered_.next_round.size(), -1)};
   // The newest record of a worker counts, and stands last: members are recovered in join order.
   for (const RecoveredRounds::Member& member : recovered_.members) {
