@@ -97,7 +97,8 @@ void UploadMachine::Handle(const UploadClosed& event) {
   }
 }
 
-// What was in flight may be lost, and what was stored may be gone with a coordinator that was killed: ask about each.
+// What was in flight may be lost, and what was stored, refused or dropped may be forgotten by a coordinator that was
+// killed, which then waits for it: ask about each.
 void UploadMachine::Break(Stream* stream) {
   for (const InFlight& sent : stream->in_flight) {
     Requeue(&uploads_.at(sent.key), sent.chunk);
@@ -107,7 +108,7 @@ void UploadMachine::Break(Stream* stream) {
   stream->writing = false;
   stream->retry_at = now_ + stream->backoff.Next();
   for (auto& [key, upload] : uploads_) {
-    if (upload.state != UploadState::kAnswered && upload.state != UploadState::kPostponed) {
+    if (upload.state != UploadState::kPostponed) {
       upload.state = UploadState::kQuerying;
       AskAbout(&upload, kAnyStream);
     }

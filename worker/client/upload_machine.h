@@ -5,7 +5,7 @@
 //   (nothing) ------------------> kSending ------------------------> kStored
 //                                  |   ^                               |
 //          TOO_EARLY, BUSY         |   | query says what is missing    | a stream broke
-//      kPostponed <----------------+   +----------- kQuerying <--------+  (from kSending too)
+//      kPostponed <----------------+   +----------- kQuerying <--------+  (from kSending and kAnswered too)
 //          | time, a newer average         query      ^
 //          +------------------------------------------+        SETTLED, REFUSED from any: kAnswered
 //   A contribution is forgotten when a global delta (or the end record) settles it, never before.

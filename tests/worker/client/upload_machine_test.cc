@@ -203,14 +203,20 @@ TEST_F(UploadMachineTest, TooEarlyAndBusyComeBackLaterOrWithAnAverage) {
   }
 }
 
-TEST_F(UploadMachineTest, RefusedAndSettledAreNotSentAgain) {
+TEST_F(UploadMachineTest, RefusedAndSettledAreSentAgainOnlyIfTheCoordinatorHasForgotten) {
   for (const UploadVerdict verdict : {UploadVerdict::kRefused, UploadVerdict::kSettled}) {
     Make(Defaults());
     Offer(0, 20);
     EXPECT_THAT(Answer(0, {}, verdict), IsEmpty());
     EXPECT_THAT(Written(), IsEmpty());
     Step(UploadClosed{0, 1});
-    EXPECT_THAT(Pass(absl::Seconds(1)), ElementsAre("open 0 #2"));
+    EXPECT_THAT(Pass(absl::Seconds(1)), ElementsAre("open 0 #2", "query 0 r0 f0"));
+    Written(2);
+    EXPECT_THAT(Answer(0, {}, verdict, 2), IsEmpty());
+    Step(UploadClosed{0, 2});
+    EXPECT_THAT(Pass(absl::Seconds(1)), ElementsAre("open 0 #3", "query 0 r0 f0"));
+    Written(3);
+    EXPECT_THAT(Answer(0, {}, UploadVerdict::kWanted, 3), ElementsAre("chunk 0 r0 f0 c0"));
   }
 }
 
