@@ -252,6 +252,8 @@ class Driver::Impl {
   void PublishSettings(const google::protobuf::RepeatedPtrField<v1::RunChange>& durable);
   // As far as they are durable: what may be shown.
   RunSettings DurableSettings() const;
+  // To be made durable.
+  void EndPause();
   // Makes the run's record durable, and then known; `tell` says what happened.
   void PersistRun(const std::function<void(DriverObserver*)>& tell);
 

@@ -152,6 +152,12 @@ void Driver::Impl::PersistRun(const std::function<void(DriverObserver*)>& tell) 
   Step(TimePassed{});
 }
 
+void Driver::Impl::EndPause() {
+  run_->record.set_paused(false);
+  machine_.Release(HeldBy::kOperator);
+  reported_waiting_.clear();  // What rounds wait for is another thing now.
+}
+
 void Driver::Impl::PauseRun(const v1::PauseRunRequest& request, const PendingReply<v1::PauseRunResponse>& reply) {
   if (const absl::Status status = CheckSteers(request.run_id()); !status.ok()) {
     reply(status);
@@ -171,8 +177,7 @@ void Driver::Impl::ResumeRun(const v1::ResumeRunRequest& request, const PendingR
     return;
   }
   if (run_->record.paused()) {
-    run_->record.set_paused(false);
-    machine_.Release(HeldBy::kOperator);
+    EndPause();
     PersistRun([](DriverObserver* observer) { observer->OnRunResumed(); });
   }
   v1::ResumeRunResponse response;
@@ -197,10 +202,7 @@ void Driver::Impl::StopRun(const v1::StopRunRequest& request, const PendingReply
         Change(ChangesOf({length}, *run_->layout, machine_.OldestUnclosedRound(), run_->record.changes())));
     run_->record.set_stopped(true);
     const bool was_paused = run_->record.paused();
-    if (was_paused) {
-      run_->record.set_paused(false);
-      machine_.Release(HeldBy::kOperator);
-    }
+    if (was_paused) EndPause();
     PersistRun([was_paused, rounds = Config().run.rounds](DriverObserver* observer) {
       if (was_paused) observer->OnRunResumed();
       observer->OnRunStopped(rounds);

@@ -61,6 +61,11 @@ int64_t Auditor::rounds_published() const {
 
 // ---- Rounds ----
 
+void Auditor::OnPaused(bool paused) {
+  Note(paused ? "paused by an operator" : "an operator lets the run go on");
+  rounds_.OnPaused(paused);
+}
+
 void Auditor::OnHold(const std::string& reason) {
   const HeapScope own(kHeapOfTest);
   Note(reason.empty() ? "the run goes on" : absl::StrCat("held: ", reason));

@@ -44,7 +44,7 @@ class Auditor final : public Witness {
   void OnSent(const v1::UploadRequest& request) override;
   void OnCoordinatorStarted() override { rounds_.OnStarted(); }
   void OnHold(const std::string& reason) override;
-  void OnPaused(bool paused) override { rounds_.OnPaused(paused); }
+  void OnPaused(bool paused) override;
   void OnRoundWaiting(int fragment, int64_t round, const std::string& reason) override;
   void OnRoundClosed(int fragment, int64_t round) override;
   void OnRoundCommitted(int fragment, int64_t round, const std::string& reason) override;
