@@ -48,7 +48,8 @@ void WorkerNode::CancelSession(uint64_t call) {
 void WorkerNode::Join(v1::JoinRequest request) {
   Call<v1::JoinRequest, v1::JoinResponse>(
       &Driver::Join, std::move(request), [this](const absl::StatusOr<v1::JoinResponse>& joined) {
-        HandleControl(JoinAnswered{joined.status(), joined.ok() ? joined->directive() : v1::Directive()});
+        if (!joined.ok()) return HandleControl(JoinAnswered{.status = joined.status()});
+        HandleControl(JoinAnswered{absl::OkStatus(), joined->directive(), joined->generation()});
       });
 }
 

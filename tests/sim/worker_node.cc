@@ -188,6 +188,9 @@ void WorkerNode::BecomeMember(const v1::JoinResponse& joined) {
   own_->control.emplace(ControlCore::Options{.join = own_->join, .joined = joined, .backoff = own_->backoff_options},
                         &*own_->exchange, &own_->board, static_cast<ControlNetwork*>(this));
   own_->SetState("waiting for parameters");
+  if (own_->resumed) {
+    own_->board.Update([this](WorkerStatus& status) { status.held = HeldVersions(*own_->resumed); });
+  }
   witness_.Note(
       absl::StrFormat("%s joined, first round %d%s", id(), joined.first_round(), joined.resumes() ? ", goes on" : ""));
   if (own_->folder != nullptr) {

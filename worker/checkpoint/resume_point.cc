@@ -29,11 +29,17 @@ absl::StatusOr<std::optional<WorkerCheckpoint>> LoadNewestCheckpoint(const Check
   return *std::move(checkpoint);
 }
 
+std::vector<int64_t> HeldVersions(const WorkerCheckpoint& checkpoint) {
+  std::vector<int64_t> versions;
+  for (const SyncState::Fragment& fragment : checkpoint.sync.fragments) {
+    versions.push_back(fragment.outer.consensus.version());
+  }
+  return versions;
+}
+
 void AddResumePoint(const WorkerCheckpoint& checkpoint, const RunConfig& config, v1::JoinRequest* join) {
   join->mutable_held()->set_generation(checkpoint.generation);
-  for (const SyncState::Fragment& fragment : checkpoint.sync.fragments) {
-    join->mutable_held()->add_versions(fragment.outer.consensus.version());
-  }
+  for (const int64_t version : HeldVersions(checkpoint)) join->mutable_held()->add_versions(version);
   for (const int64_t round : NextRounds(checkpoint.training.replica, config)) {
     join->mutable_resumes()->add_next_rounds(round);
   }

@@ -301,10 +301,10 @@ absl::Status RunMember(const WorkerOptions& given, const CoordinatorLink& link, 
                      {"fragments", layout.fragment_count()},
                      {"first_round", joined.first_round()}});
   if (resumed) LogResumed(*resumed, config, joined);
-  board->Update([&config](WorkerStatus& status) {
+  board->Update([&](WorkerStatus& status) {
     status.rounds = config.run.rounds;
     status.steps = config.run.rounds * config.inner_steps;
-    status.held.clear();
+    status.held = resumed ? HeldVersions(*resumed) : std::vector<int64_t>();
   });
   std::optional<CheckpointWriter> checkpoints;
   if (folder != nullptr) checkpoints.emplace(folder.get(), owner, board, &clock, options.tracer);

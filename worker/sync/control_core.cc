@@ -69,13 +69,19 @@ void ControlCore::On(const SessionClosed& event, MonotonicTime now) {
 }
 
 void ControlCore::On(const JoinAnswered& event, MonotonicTime now) {
-  if (event.status.ok()) {
+  absl::Status status = event.status;
+  // What it holds the coordinator has compared. One that holds nothing is let in as a new member, and what it took then
+  // would pass for the consensus that there was when it joined first.
+  if (status.ok() && held_nothing_ && event.generation != options_.joined.generation()) {
+    status = absl::AbortedError("the coordinator has another consensus than when this worker joined");
+  }
+  if (status.ok()) {
     LogInfo("rejoined", {{"round", board_->Get().round}});
     Take(event.directive);
   } else {
-    LogWarning("rejoin_failed", {{"round", board_->Get().round}, {"reason", event.status.ToString()}});
+    LogWarning("rejoin_failed", {{"round", board_->Get().round}, {"reason", status.ToString()}});
   }
-  Step(RejoinAnswered{event.status}, now);
+  Step(RejoinAnswered{status}, now);
 }
 
 void ControlCore::On(const EvaluationMade& event, MonotonicTime now) {
@@ -103,7 +109,9 @@ void ControlCore::Step(const SessionEvent& event, MonotonicTime now) {
     } else if (std::holds_alternative<CancelSession>(effect)) {
       network_->CancelSession(call_);
     } else {
-      network_->Join(MakeJoin());
+      v1::JoinRequest join = MakeJoin();
+      held_nothing_ = !join.has_held();
+      network_->Join(std::move(join));
     }
   }
   if (!machine_.refused().ok()) {

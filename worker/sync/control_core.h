@@ -31,6 +31,7 @@ struct HeartbeatWritten {
 struct JoinAnswered {
   absl::Status status;
   v1::Directive directive;
+  uint32_t generation = 0;  // JoinResponse.generation.
 };
 // To be reported until the coordinator says that it holds this version's evaluation or a newer one. At most
 // kMaxEvaluationsPerHeartbeat are kept, the newest.
@@ -104,7 +105,8 @@ class ControlCore {
   SessionMachine machine_;
   v1::Directive directive_;
   std::deque<v1::Evaluation> evaluations_;
-  uint64_t call_ = 0;  // The newest session.
+  bool held_nothing_ = false;  // When it asked to join again.
+  uint64_t call_ = 0;          // The newest session.
   bool writing_ = false;
   bool heartbeat_pending_ = false;  // Wanted while the one before was still being written.
   bool leaving_ = false;

@@ -102,7 +102,8 @@ void ControlSession::Join(v1::JoinRequest request) {
   tracker_.Started();
   stub_->async()->Join(&exchanged->context, &exchanged->request, &exchanged->response,
                        [this, exchanged](const grpc::Status& status) {
-                         queue_.Push(JoinAnswered{FromGrpcStatus(status), exchanged->response.directive()});
+                         const v1::JoinResponse& response = exchanged->response;
+                         queue_.Push(JoinAnswered{FromGrpcStatus(status), response.directive(), response.generation()});
                          tracker_.Done();
                        });
 }

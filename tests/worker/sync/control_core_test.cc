@@ -165,6 +165,24 @@ TEST_F(ControlCoreTest, JoinsAgainWhenItIsNoMemberAndTakesTheAnswersDirective) {
   EXPECT_EQ(exchange_.Check(), absl::OkStatus());
 }
 
+TEST_F(ControlCoreTest, WhereTheConsensusIsAnotherOneThatHeldNothingBeginsAnew) {
+  Handle(SessionClosed{network_.opened.back(), absl::StatusCode::kAborted});
+  Pass(absl::Seconds(1));
+  ASSERT_FALSE(network_.joins.at(0).has_held());
+  Handle(JoinAnswered{absl::OkStatus(), {}, /*generation=*/1});
+  EXPECT_EQ(exchange_.Check(),
+            absl::AbortedError("the coordinator has another consensus than when this worker joined"));
+}
+
+TEST_F(ControlCoreTest, WhatAWorkerHoldsTheCoordinatorHasCompared) {
+  board_.Update([](WorkerStatus& status) { status.held = {3}; });
+  Handle(SessionClosed{network_.opened.back(), absl::StatusCode::kAborted});
+  Pass(absl::Seconds(1));
+  ASSERT_TRUE(network_.joins.at(0).has_held());
+  Handle(JoinAnswered{absl::OkStatus(), {}, /*generation=*/1});
+  EXPECT_EQ(exchange_.Check(), absl::OkStatus());
+}
+
 TEST_F(ControlCoreTest, ARefusalForGoodEndsTheWorker) {
   Handle(SessionClosed{network_.opened.back(), absl::StatusCode::kAborted});
   Pass(absl::Seconds(1));
