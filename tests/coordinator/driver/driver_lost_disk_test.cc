@@ -361,5 +361,17 @@ TEST_F(LostDiskTest, AnOlderFolderOfAnEarlierGenerationIsBehind) {
   EXPECT_EQ(Join(again, std::nullopt)->generation(), 4U);
 }
 
+// It joined a coordinator that was held for it, and was killed since.
+TEST(LostDiskMemberTest, OneThatHoldsMoreIsNoticedThoughTheFolderHasNothing) {
+  Coordinator coordinator(RunYaml(2, 3, "fp32", "fp32"));
+  ASSERT_TRUE(coordinator.Start().ok());
+  HandWorker east(&coordinator, "east", 1);
+  ASSERT_TRUE(east.Join().ok());
+  coordinator.Crash();
+  ASSERT_TRUE(coordinator.Start().ok());
+  EXPECT_EQ(east.Subscribe({2, 2}).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(coordinator.observer.hold, HasSubstr("worker \"east\" holds version 2"));
+}
+
 }  // namespace
 }  // namespace diloco
