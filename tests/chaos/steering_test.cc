@@ -51,7 +51,7 @@ TEST(SteeringTest, PausesResumesSetsExtendsAndStopsARunThatGoesOn) {
 
   ASSERT_TRUE(IsOk(coordinator.Ctl({"run", "pause"}).status()));
   const auto is_ready_and_held = [&] {
-    return absl::StrContains(OldestReason(coordinator), "once the run is not held");
+    return absl::StrContains(OldestReason(coordinator), "once the run goes on");
   };
   ASSERT_TRUE(IsOk(cluster.Await(is_ready_and_held)));
   const int64_t paused_at = Committed(coordinator);
