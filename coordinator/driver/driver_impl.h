@@ -306,8 +306,12 @@ class Driver::Impl {
   absl::Status CheckDonor(const std::string& worker, bool force) const;
   int64_t FolderVersion() const;
   uint32_t NextGeneration() const;
-  // Of the next generation: without members, but for those that may not come back.
+  // Of the next generation: without members, but for those that may not come back, and the names that the folder's
+  // global deltas settle something of.
   void StartGeneration(v1::SnapshotRecord* header) const;
+  bool HasSettled(const std::string& worker) const;
+  // Its process is none of the run's any more.
+  v1::MemberRecord FormerMemberRecordOf(const std::string& worker, const MemberInfo& info) const;
   void AcceptFolder();
   void TakeConsensus(const v1::SeedRequest& first, std::string bytes, const PendingReply<v1::SeedResponse>& reply);
   void PersistConsensus(const GivenConsensus& given, const PendingReply<v1::SeedResponse>& reply);

@@ -3,8 +3,9 @@
 // A process that saw the run seeded has all of it, and believes no such thing. Else nobody is rewound silently: the run
 // is held, and nothing is seeded, closed or handed out, until an operator says who is right. A worker gives its
 // consensus, which becomes a snapshot of the next generation; or the folder is right, and only the generation is new.
-// Either way the driver ends and the coordinator recovers from its folder. A new generation has no members: all forget
-// what they hold, contributions too, and join again.
+// Either way the driver ends and the coordinator recovers from its folder. A new generation begins with nobody there:
+// all forget what they hold, contributions too, and join again. What the folder's global deltas settle stays settled:
+// whoever joins under such a name does not do that round once more.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -205,10 +206,26 @@ void Driver::Impl::StartGeneration(v1::SnapshotRecord* header) const {
   header->clear_members();
   header->clear_settled_marks();
   for (const auto& [worker, info] : members_) {
-    if (info.evicted) {
-      *header->add_members() = MemberRecordOf(worker, info);
+    if (info.evicted || HasSettled(worker)) {
+      *header->add_members() = FormerMemberRecordOf(worker, info);
     }
   }
+}
+
+bool Driver::Impl::HasSettled(const std::string& worker) const {
+  for (int fragment = 0; fragment < run_->layout->fragment_count(); ++fragment) {
+    if (machine_.SettledRound(worker, fragment) >= 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+v1::MemberRecord Driver::Impl::FormerMemberRecordOf(const std::string& worker, const MemberInfo& info) const {
+  v1::MemberRecord record = MemberRecordOf(worker, info);
+  record.set_incarnation(0);
+  record.set_left(true);
+  return record;
 }
 
 void Driver::Impl::AcceptFolder() {
@@ -224,10 +241,9 @@ void Driver::Impl::AcceptFolder() {
   }
   // There is nothing to take a snapshot of. The generation comes last: before it members only have to join again.
   for (const auto& [worker, info] : members_) {
-    v1::MemberRecord record = MemberRecordOf(worker, info);
-    record.set_incarnation(0);
-    record.set_left(true);
-    SubmitStore([store = world_.store, record] { return store->AppendMember(record); }, [] {});
+    SubmitStore(
+        [store = world_.store, record = FormerMemberRecordOf(worker, info)] { return store->AppendMember(record); },
+        [] {});
   }
   v1::RunRecord record = run_->record;
   record.set_generation(NextGeneration());

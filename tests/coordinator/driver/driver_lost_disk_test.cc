@@ -373,5 +373,31 @@ TEST(LostDiskMemberTest, OneThatHoldsMoreIsNoticedThoughTheFolderHasNothing) {
   EXPECT_THAT(coordinator.observer.hold, HasSubstr("worker \"east\" holds version 2"));
 }
 
+// The folder has round 0 of one fragment, and is accepted: the round is not done once more under the same name.
+TEST(LostDiskMemberTest, WhatAnAcceptedFolderSettlesStaysSettled) {
+  Coordinator coordinator(RunYaml(1, 3, "fp32", "fp32"));
+  ASSERT_TRUE(coordinator.Start().ok());
+  HandWorker east(&coordinator, "east", 1);
+  ASSERT_TRUE(east.Join().ok());
+  ASSERT_TRUE(east.Seed(SimWorker::InitialParameters(11)).ok());
+  ASSERT_EQ(east.Contribute(0, 0, 1)->verdict(), v1::CONTRIBUTION_VERDICT_STORED);
+  coordinator.Crash();
+  ASSERT_TRUE(coordinator.Start().ok());
+  ASSERT_FALSE(east.Subscribe({2, 2}).ok());
+  v1::RecoverConsensusRequest discard;
+  discard.set_discard_workers(true);
+  ASSERT_TRUE(coordinator.Call(&Driver::RecoverConsensus, discard).ok());
+  coordinator.Crash();
+  ASSERT_TRUE(coordinator.Start().ok());
+
+  EXPECT_FALSE(east.Subscribe({1, 0}).ok());
+  HandWorker again(&coordinator, "east", 2);
+  const auto joined = again.Join();
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(joined->generation(), 1U);
+  EXPECT_EQ(joined->first_round(), 1);
+  EXPECT_EQ(again.Contribute(0, 0, 2)->verdict(), v1::CONTRIBUTION_VERDICT_SETTLED);
+}
+
 }  // namespace
 }  // namespace diloco
