@@ -152,7 +152,8 @@ void Driver::Impl::ReportMembers() {
   }
 }
 
-// Says why a round waits when who has answered has changed; the reason alone changes all the time, with the clock.
+// Says why a round waits when who has answered, or how many have to, has changed; the reason alone changes all the
+// time, with the clock.
 void Driver::Impl::ReportWaiting() {
   if (run_ == nullptr || halted()) {
     return;
@@ -165,7 +166,7 @@ void Driver::Impl::ReportWaiting() {
     RoundView& view = open.front();
     RoundView& reported = reported_waiting_[fragment];
     if (view.round != reported.round || view.present != reported.present || view.awaited != reported.awaited ||
-        view.abstained != reported.abstained || reported.reason.empty()) {
+        view.abstained != reported.abstained || view.quorum != reported.quorum || reported.reason.empty()) {
       world_.observer->OnRoundWaiting(fragment, view.round, view.reason);
       reported = std::move(view);
     }
