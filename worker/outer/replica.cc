@@ -78,7 +78,7 @@ void Replica::Steer(const RunSettings& settings) {
   schedule_.SetRounds(settings.newest().run.rounds);
   for (int f = 0; f < layout_.fragment_count(); ++f) {
     const auto fragment = static_cast<size_t>(f);
-    next_[fragment] = schedule_.Refit(f, step_, std::max(first_round_, untaken[fragment]));
+    next_[fragment] = schedule_.Refit(f, step_, first_round_, untaken[fragment]);
   }
 }
 

@@ -70,11 +70,18 @@ std::optional<Stop> Schedule::Next(int fragment, const Stop& stop, int64_t first
   return round < first_round ? Setting(fragment, round) : Ending(fragment, round);
 }
 
-std::optional<Stop> Schedule::Refit(int fragment, int64_t step, int64_t untaken) const {
-  if (untaken >= rounds_ || End(fragment, untaken) > step) return FirstAfter(fragment, step, untaken);
-  Stop late = Ending(fragment, untaken);
-  late.step = step;
-  return late;
+std::optional<Stop> Schedule::Refit(int fragment, int64_t step, int64_t first_round, int64_t untaken) const {
+  const int64_t round = std::max(first_round, untaken);
+  if (round < rounds_ && End(fragment, round) <= step) {
+    Stop late = Ending(fragment, round);
+    late.step = step;
+    return late;
+  }
+  if (untaken <= first_round) return FirstAfter(fragment, step, first_round);
+  // Older averages are applied, at the run's former end before their time.
+  const std::optional<Stop> setting = Setting(fragment, untaken - 1);
+  if (setting && setting->step > step) return setting;
+  return untaken < rounds_ ? std::optional(Ending(fragment, untaken)) : std::nullopt;
 }
 
 StopPlan Schedule::Plan(int64_t round, int64_t published) const {

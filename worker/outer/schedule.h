@@ -56,9 +56,10 @@ class Schedule {
   // The stop that follows, which ends no round before `first_round` either; nullopt: the run is over for this fragment.
   std::optional<Stop> Next(int fragment, const Stop& stop, int64_t first_round) const;
 
-  // The first stop of a fragment that has done `step` inner steps, all stops up to there, and has not ended `untaken`.
-  // Where that round is to be over by now, because the run was made shorter, it ends at once.
-  std::optional<Stop> Refit(int fragment, int64_t step, int64_t untaken) const;
+  // The first stop of a fragment that has done `step` inner steps, all stops up to there, and has ended its rounds from
+  // `first_round` on before `untaken`. Where the next round is to be over by now, because the run was made shorter, it
+  // ends at once.
+  std::optional<Stop> Refit(int fragment, int64_t step, int64_t first_round, int64_t untaken) const;
 
   // A stop that sets in `round`. `published`: newest version that has been received. When the round has closed without
   // this worker (published > round) everything is applied.

@@ -54,28 +54,32 @@ TEST(ScheduleTest, ARunThatIsMadeLongerGoesOnWhereItWasToEnd) {
   Schedule schedule = Make(kInnerSteps, 0, {0, 7});
   schedule.SetRounds(6);
   // At the old end both have ended round 3; the next ends of the one with an offset are where they always were.
-  EXPECT_EQ(schedule.Refit(0, 120, 4), (Stop{.step = 150, .round = 4, .takes = true, .sets = true}));
-  EXPECT_EQ(schedule.Refit(1, 120, 4), (Stop{.step = 157, .round = 4, .takes = true, .sets = true}));
-  EXPECT_EQ(schedule.Refit(1, 150, 5), (Stop{.step = 180, .round = 5, .takes = true, .sets = true}));
+  EXPECT_EQ(schedule.Refit(0, 120, 0, 4), (Stop{.step = 150, .round = 4, .takes = true, .sets = true}));
+  EXPECT_EQ(schedule.Refit(1, 120, 0, 4), (Stop{.step = 157, .round = 4, .takes = true, .sets = true}));
+  EXPECT_EQ(schedule.Refit(1, 150, 0, 5), (Stop{.step = 180, .round = 5, .takes = true, .sets = true}));
   // In the midst of the last round as it was: it ends at its offset now.
-  EXPECT_EQ(schedule.Refit(1, 100, 3), (Stop{.step = 127, .round = 3, .takes = true, .sets = true}));
+  EXPECT_EQ(schedule.Refit(1, 100, 0, 3), (Stop{.step = 127, .round = 3, .takes = true, .sets = true}));
   // With an overlap of a few steps the average of what was the last round is applied after all.
   Schedule streaming = Make(5);
   streaming.SetRounds(6);
-  EXPECT_EQ(streaming.Refit(0, 120, 4), (Stop{.step = 125, .round = 3, .takes = false, .sets = true}));
+  EXPECT_EQ(streaming.Refit(0, 120, 0, 4), (Stop{.step = 125, .round = 3, .takes = false, .sets = true}));
+  // That of round 2, due at 123, was applied at the old end and is not applied again.
+  Schedule late = Make(5, 0, {0, 28});
+  late.SetRounds(6);
+  EXPECT_EQ(late.Refit(1, 120, 0, 4), (Stop{.step = 153, .round = 3, .takes = false, .sets = true}));
 }
 
 TEST(ScheduleTest, ARunThatIsMadeShorterEndsAtOnceWhatIsToBeOverByNow) {
   Schedule schedule = Make(kInnerSteps, 0, {0, 7});
   schedule.SetRounds(2);
-  EXPECT_EQ(schedule.Refit(0, 50, 1), (Stop{.step = 60, .round = 1, .takes = true, .sets = true}));
-  EXPECT_EQ(schedule.Refit(1, 50, 1), (Stop{.step = 60, .round = 1, .takes = true, .sets = true}));
+  EXPECT_EQ(schedule.Refit(0, 50, 0, 1), (Stop{.step = 60, .round = 1, .takes = true, .sets = true}));
+  EXPECT_EQ(schedule.Refit(1, 50, 0, 1), (Stop{.step = 60, .round = 1, .takes = true, .sets = true}));
   // Beyond the new end: the one with an offset has not ended round 1 yet.
-  EXPECT_EQ(schedule.Refit(0, 63, 2), std::nullopt);
-  EXPECT_EQ(schedule.Refit(1, 63, 1), (Stop{.step = 63, .round = 1, .takes = true, .sets = true}));
-  EXPECT_EQ(schedule.Refit(1, 80, 2), std::nullopt);
+  EXPECT_EQ(schedule.Refit(0, 63, 0, 2), std::nullopt);
+  EXPECT_EQ(schedule.Refit(1, 63, 0, 1), (Stop{.step = 63, .round = 1, .takes = true, .sets = true}));
+  EXPECT_EQ(schedule.Refit(1, 80, 0, 2), std::nullopt);
   // Nothing has changed for whoever is far from it.
-  EXPECT_EQ(schedule.Refit(1, 10, 0), schedule.FirstAfter(1, 10, 0));
+  EXPECT_EQ(schedule.Refit(1, 10, 0, 0), schedule.FirstAfter(1, 10, 0));
 }
 
 TEST(ScheduleTest, OffsetFragmentsEndLaterButTheLastRoundWithTheRun) {
