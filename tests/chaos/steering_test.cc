@@ -34,11 +34,12 @@ std::string OldestReason(CoordinatorProcess& coordinator) {
 // Also of a run that is paused, whose `status` does not exit with 0.
 int64_t Committed(CoordinatorProcess& coordinator) {
   const absl::StatusOr<json> rounds = coordinator.Ctl({"round", "list"});
-  if (!rounds.ok()) return -1;
+  int64_t oldest_open = -1;
+  if (!rounds.ok()) return oldest_open;
   for (const json& round : rounds->at("rounds")) {
-    if (round.at("state") == "ROUND_STATE_COMMITTED") return Int(round.at("round")) + 1;
+    if (round.at("state") != "ROUND_STATE_COMMITTED") oldest_open = Int(round.at("round"));  // They descend.
   }
-  return 0;
+  return oldest_open;
 }
 
 TEST(SteeringTest, PausesResumesSetsExtendsAndStopsARunThatGoesOn) {
@@ -50,9 +51,7 @@ TEST(SteeringTest, PausesResumesSetsExtendsAndStopsARunThatGoesOn) {
   ASSERT_TRUE(IsOk(cluster.AwaitRounds(2)));
 
   ASSERT_TRUE(IsOk(coordinator.Ctl({"run", "pause"}).status()));
-  const auto is_ready_and_held = [&] {
-    return absl::StrContains(OldestReason(coordinator), "once the run goes on");
-  };
+  const auto is_ready_and_held = [&] { return absl::StrContains(OldestReason(coordinator), "once the run goes on"); };
   ASSERT_TRUE(IsOk(cluster.Await(is_ready_and_held)));
   const int64_t paused_at = Committed(coordinator);
   EXPECT_THAT(std::string(coordinator.Ctl({"status"}).status().message()),
