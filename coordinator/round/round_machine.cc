@@ -289,8 +289,9 @@ int64_t RoundMachine::State::FirstRoundOf(const WorkerJoined& event) const {
     newest_own = std::max(newest_own, *std::max_element(known->settled_rounds.begin(), known->settled_rounds.end()));
   }
   if (needed && newest_own < oldest) return oldest;
-  // Not beyond the end: who comes too late for any round still follows the run to it.
-  return std::min(std::max(oldest, newest_own) + 1, options.rounds);
+  // Not beyond the end, but for what it has done before the run was stopped: who comes too late for any round still
+  // follows the run to it.
+  return std::max(newest_own + 1, std::min(oldest + 1, options.rounds));
 }
 
 int64_t RoundMachine::State::OldestOpenRound() const {

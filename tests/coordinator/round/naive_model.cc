@@ -368,7 +368,9 @@ int64_t NaiveModel::FirstRound(const std::string& joiner) const {
     needed = needed || others < Quorum(fragment, oldest);
   }
   if (needed && newest_own < oldest) return oldest;
-  return std::min(std::max(newest_own, oldest) + 1, options_.rounds);
+  // The end is for the oldest open round; what it has contributed may lie beyond the end of a stopped run.
+  const int64_t behind_the_oldest = std::min(oldest + 1, options_.rounds);
+  return std::max(newest_own + 1, behind_the_oldest);
 }
 
 void NaiveModel::Restart(MonotonicTime now) {
