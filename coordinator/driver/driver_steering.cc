@@ -109,10 +109,8 @@ absl::Status Driver::Impl::AddChanges(const std::vector<RunChange>& changes, con
   for (const RunChange& change : changes) AddChange(change, &all);
   while (all.size() > kMaxRunChanges) {
     if (all.at(1).from_round() > oldest_open) {
-      return absl::ResourceExhaustedError(
-          absl::StrFormat("%d changes are still to come into force; try again after "
-                          "round %d",
-                          kMaxRunChanges, all.at(1).from_round()));
+      return absl::ResourceExhaustedError(absl::StrFormat(
+          "%d changes are still to come into force; try again after round %d", kMaxRunChanges, all.at(1).from_round()));
     }
     ForgetOldest(&all);
   }
@@ -228,9 +226,8 @@ void Driver::Impl::ExtendRun(const v1::ExtendRunRequest& request, const PendingR
     }
     if (request.rounds() < Config().run.rounds) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("%d rounds are less than the %d that the run has; `run stop` "
-                          "ends it early",
-                          request.rounds(), Config().run.rounds));
+          absl::StrFormat("%d rounds are less than the %d that the run has; `run stop` ends it early", request.rounds(),
+                          Config().run.rounds));
     }
     if (request.rounds() == Config().run.rounds) {
       return absl::OkStatus();
