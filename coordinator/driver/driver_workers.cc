@@ -188,6 +188,7 @@ v1::MemberRecord Driver::Impl::MemberRecordOf(const std::string& worker, const M
   record.set_draining(info.draining);
   record.set_evicted(info.evicted);
   record.set_resumes(info.resumes);
+  record.set_generation(run_->record.generation());
   return record;
 }
 

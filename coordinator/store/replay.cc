@@ -87,8 +87,10 @@ absl::Status Replay::Apply(const std::string& path, JournalGroup group) {
       }
       case GroupKind::kMember: {
         DILOCO_ASSIGN_OR_RETURN(const v1::MemberRecord member, ParseSingle<v1::MemberRecord>(group));
-        AddMember(member);
-        return CheckRun(member.run_id());
+        DILOCO_RETURN_IF_ERROR(CheckRun(member.run_id()));
+        // As above: a new generation begins without the members of the one before.
+        if (member.generation() >= state_.run->generation()) AddMember(member);
+        return absl::OkStatus();
       }
       case GroupKind::kEvaluation: {
         DILOCO_ASSIGN_OR_RETURN(const v1::EvaluationRecord record, ParseSingle<v1::EvaluationRecord>(group));

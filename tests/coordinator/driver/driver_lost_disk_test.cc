@@ -349,6 +349,30 @@ TEST_F(LostDiskTest, AnEmptyFolderIsAcceptedAndSeededAnew) {
   EXPECT_TRUE(again.Seed(SimWorker::InitialParameters(11)).ok());
 }
 
+// The coordinator died before the new generation had a journal of its own: the one before names the members of old.
+TEST_F(LostDiskTest, ANewGenerationWithoutAJournalHasNoMembersEither) {
+  StartWithTheCopy();
+  HandWorker east(&coordinator_, "east", 1);
+  ASSERT_TRUE(Join(east, Held(0, {4, 4})).ok());
+  ASSERT_TRUE(Discard().ok());
+  std::filesystem::path newest;
+  for (const auto& entry : std::filesystem::directory_iterator(coordinator_.data())) {
+    if (entry.path().filename().string().starts_with("journal-")) newest = std::max(newest, entry.path());
+  }
+  coordinator_.observer.start_again.clear();
+  coordinator_.Crash();
+  ASSERT_TRUE(std::filesystem::remove(newest));
+  ASSERT_TRUE(coordinator_.Start().ok());
+  EXPECT_EQ(east.Subscribe({2, 2}).status().code(), absl::StatusCode::kAborted);
+  // What comes now goes into that same journal.
+  HandWorker again(&coordinator_, "east", 2);
+  EXPECT_EQ(Join(again, std::nullopt)->generation(), 1U);
+  coordinator_.Crash();
+  ASSERT_TRUE(coordinator_.Start().ok());
+  EXPECT_TRUE(again.Subscribe({2, 2}).ok());
+  EXPECT_EQ(east.Subscribe({2, 2}).status().code(), absl::StatusCode::kAborted);
+}
+
 // A newer generation than the folder's is ahead, whatever its versions.
 TEST_F(LostDiskTest, AnOlderFolderOfAnEarlierGenerationIsBehind) {
   StartWithTheCopy();
