@@ -134,6 +134,7 @@ class Driver::Impl {
   };
   struct Joining {
     std::string software_version;
+    uint32_t generation = 0;  // Of what the worker will hold.
     PendingReply<v1::JoinResponse> reply;
   };
   struct CheckedSeed;

@@ -14,9 +14,9 @@ void Driver::Impl::Subscribe(const v1::SubscribeRequest& request, const std::sha
                              const PendingReply<std::monostate>& reply) {
   absl::Status status = HearMember(request.run_id(), request.worker_id(), request.incarnation());
   // A member of an older copy of the folder comes back without joining again, also where a coordinator that was held
-  // for it was killed. It does not say of which generation that is what it holds: what its join said stands.
+  // for it was killed. What its join said stands.
   v1::HeldConsensus held;
-  held.set_generation(status.ok() ? run_->record.generation() : 0);
+  held.set_generation(request.has_generation() ? request.generation() : status.ok() ? run_->record.generation() : 0);
   *held.mutable_versions() = request.next_rounds();
   if (status.ok() && CheckHeld(request.worker_id(), held).ok() && IsAhead(held) &&
       !ahead_.contains(request.worker_id())) {

@@ -170,7 +170,9 @@ void Driver::Impl::Join(const v1::JoinRequest& request, const PendingReply<v1::J
     return;
   }
   NoteHeld(request.worker_id(), request.held());
-  joining_.emplace(Joining{.software_version = BoundedReason(request.software_version()), .reply = reply});
+  joining_.emplace(Joining{.software_version = BoundedReason(request.software_version()),
+                           .generation = std::max(run_->record.generation(), request.held().generation()),
+                           .reply = reply});
   Step(WorkerJoined{.worker = request.worker_id(),
                     .incarnation = request.incarnation(),
                     .id_in_session = sessions_.IsOpen(request.worker_id()),
@@ -213,7 +215,7 @@ void Driver::Impl::Carry(const diloco::AdmitWorker& effect) {
       [store = world_.store, returning = effect.returning, record = MemberRecordOf(effect.worker, info)] {
         return returning ? absl::OkStatus() : store->AppendMember(record);
       },
-      [this, effect, reply = joining_->reply] {
+      [this, effect, generation = joining_->generation, reply = joining_->reply] {
         v1::JoinResponse response;
         response.set_run_id(options_.config.run.id);
         *response.mutable_layout_digest() = DigestToProto(run_->layout->digest());
@@ -222,7 +224,7 @@ void Driver::Impl::Carry(const diloco::AdmitWorker& effect) {
         *response.mutable_directive() = DirectiveFor(effect.worker, CommonDirective());
         response.set_first_round(effect.first_round);
         response.set_resumes(effect.resumes);
-        response.set_generation(run_->record.generation());
+        response.set_generation(generation);
         reply(std::move(response));
       });
 }

@@ -119,6 +119,7 @@ class Member {
     SyncThread sync({.worker_id = options_.worker_id,
                      .incarnation = options_.incarnation,
                      .first_round = joined_.first_round(),
+                     .generation = joined_.generation(),
                      .evaluated_version = std::max<int64_t>(0, joined_.directive().evaluated_version()),
                      .chunk_bytes = options_.chunk_bytes,
                      .upload = options_.upload,

@@ -124,6 +124,7 @@ class SyncCore {
     std::string worker_id;
     uint64_t incarnation = 0;
     int64_t first_round = 0;            // From JoinResponse.
+    uint32_t generation = 0;            // From JoinResponse.
     int64_t evaluated_version = 0;      // Newest version that needs no evaluation any more.
     uint64_t chunk_bytes = 0;           // At most; kMaxChunkBytes but for tests.
     UploadMachine::Options upload;      // streams and bytes_per_second are the run's.

@@ -49,6 +49,7 @@ void SyncCore::Carry(const OpenSubscription& effect) {
   request.set_run_id(config_.run.id);
   request.set_worker_id(options_.worker_id);
   request.set_incarnation(options_.incarnation);
+  request.set_generation(options_.generation);
   for (size_t f = 0; f < assemblers_.size(); ++f) {
     assemblers_[f].Restart(effect.next_rounds[f]);
     arriving_since_[f].reset();

@@ -385,6 +385,28 @@ TEST_F(LostDiskTest, AnOlderFolderOfAnEarlierGenerationIsBehind) {
   EXPECT_EQ(Join(again, std::nullopt)->generation(), 4U);
 }
 
+// Else a new generation might have the number of one that is lost.
+TEST(LostDiskMemberTest, AMemberSaysOfWhichGenerationThatIsWhatItHolds) {
+  Coordinator coordinator(RunYaml(2, 3, "fp32", "fp32"));
+  ASSERT_TRUE(coordinator.Start().ok());
+  HandWorker east(&coordinator, "east", 1);
+  v1::JoinRequest join = east.JoinRequest();
+  *join.mutable_held() = Held(3, {2, 2});
+  const auto held = coordinator.Call(&Driver::Join, join);
+  ASSERT_TRUE(held.ok()) << held.status();
+  EXPECT_EQ(held->generation(), 3U);
+  coordinator.Crash();
+  ASSERT_TRUE(coordinator.Start().ok());
+  EXPECT_FALSE(east.Subscribe({2, 2}, kMaxSubscriberQueueBytes, held->generation()).ok());
+  v1::RecoverConsensusRequest discard;
+  discard.set_discard_workers(true);
+  ASSERT_TRUE(coordinator.Call(&Driver::RecoverConsensus, discard).ok());
+  coordinator.Crash();
+  ASSERT_TRUE(coordinator.Start().ok());
+  HandWorker again(&coordinator, "east", 2);
+  EXPECT_EQ(again.Join()->generation(), 4U);
+}
+
 // It joined a coordinator that was held for it, and was killed since.
 TEST(LostDiskMemberTest, OneThatHoldsMoreIsNoticedThoughTheFolderHasNothing) {
   Coordinator coordinator(RunYaml(2, 3, "fp32", "fp32"));

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -111,10 +112,12 @@ class HandWorker {
   }
 
   absl::StatusOr<std::shared_ptr<DeltaQueue>> Subscribe(std::vector<int64_t> next_rounds,
-                                                        uint64_t limit = kMaxSubscriberQueueBytes) {
+                                                        uint64_t limit = kMaxSubscriberQueueBytes,
+                                                        std::optional<uint32_t> generation = std::nullopt) {
     auto queue = std::make_shared<DeltaQueue>(limit, "resync", [] {});
     v1::SubscribeRequest request = Signed<v1::SubscribeRequest>();
     request.mutable_next_rounds()->Assign(next_rounds.begin(), next_rounds.end());
+    if (generation) request.set_generation(*generation);
     Answer<std::monostate> answer;
     coordinator_->driver->Subscribe(request, queue, Into(&answer));
     coordinator_->Pump();
