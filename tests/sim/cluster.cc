@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -86,6 +87,7 @@ Cluster::Cluster(Scenario scenario, Shim shim)
     auditor_.OnCoordinatorDied(&disk_, kFolder);
     RestartCoordinator();
   });
+  coordinator_.SetOnHold([this](const std::string& reason) { hold_reason_ = reason; });
   coordinator_.SetOnUp([this] {
     auditor_.OnCoordinatorRecovered(&disk_, kFolder);
     if (healed_) AdmitAll();
@@ -239,6 +241,9 @@ void Cluster::Inject(Fault fault) {
     case Fault::kSteer:
       Steer();
       break;
+    case Fault::kDiskLost:
+      LoseDisk();
+      break;
   }
 }
 
@@ -267,6 +272,50 @@ void Cluster::Steer() {
   } else {
     set("rounds.snapshot_every", absl::StrCat(random_.Between(1, 6)));
   }
+}
+
+void Cluster::LoseDisk() {
+  if (random_.Chance(0.4)) {
+    copy_ = disk_.CopyOf(kFolder);
+    return;
+  }
+  const bool ends = auditor_.has_end() || auditor_.rounds_published() >= scenario_.config.run.rounds;
+  if (!coordinator_.up() || auditor_.lost() || ends || !EverybodyHolds()) return;
+  coordinator_.Die({});
+  const Disk::Copy whole = disk_.CopyOf(kFolder);
+  disk_.Replace(kFolder, random_.Chance(0.7) ? std::exchange(copy_, {}) : Disk::Copy());
+  if (!auditor_.IsBehind(&disk_, kFolder)) return disk_.Replace(kFolder, whole);
+  auditor_.Note("the disk is lost, or an older copy");
+  auditor_.OnFolderLost();
+  RecoverConsensus();
+}
+
+// One that holds nothing may join first, and would seed a run of its own before anybody shows that it holds more.
+bool Cluster::EverybodyHolds() const {
+  return std::all_of(workers_.begin(), workers_.end(),
+                     [this](const auto& worker) { return worker->up() && auditor_.Holds(worker->id()); });
+}
+
+void Cluster::RecoverConsensus() {
+  loop_.After(random_.Between(absl::Seconds(1), absl::Seconds(10)), [this] {
+    if (!auditor_.lost()) return;
+    RecoverConsensus();
+    static constexpr std::string_view kFrom = "`dilococtl run recover --from ";
+    if (!coordinator_.up() || !absl::StrContains(hold_reason_, "run recover --discard-workers")) return;
+    // As the runbook has it: the folder may have forgotten that the run was made longer, and that comes first.
+    v1::ExtendRunRequest longer;
+    longer.set_rounds(longest_);
+    Ask(&Driver::ExtendRun, std::move(longer));
+    v1::RecoverConsensusRequest request;
+    const size_t from = hold_reason_.find(kFrom);
+    if (from == std::string::npos || random_.Chance(0.3)) {
+      request.set_discard_workers(true);
+    } else {
+      const size_t name = from + kFrom.size();
+      request.set_worker_id(hold_reason_.substr(name, hold_reason_.find('`', name) - name));
+    }
+    Ask(&Driver::RecoverConsensus, std::move(request));
+  });
 }
 
 template <typename Request, typename Response>

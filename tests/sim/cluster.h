@@ -52,6 +52,11 @@ class Cluster {
   void CutLinks(int region);
   bool DrawPowerCut() { return scenario_.power_cuts && random_.Chance(0.7); }
   CoordinatorNode::Death DrawDeath();
+  // Copies the coordinator's folder, or puts an older copy, or nothing, in its place, if workers then hold more.
+  void LoseDisk();
+  bool EverybodyHolds() const;
+  // What an operator does then, until it has helped.
+  void RecoverConsensus();
   void RestartCoordinator();
   void RestartWorker(WorkerNode* worker);
   // An operator's requests, when there is a coordinator to hear them.
@@ -76,6 +81,8 @@ class Cluster {
   std::vector<std::unique_ptr<WorkerNode>> workers_;
   std::set<std::string> draining_;  // Asked to, and not gone yet.
   int64_t longest_;                 // Rounds that were asked for.
+  Disk::Copy copy_;                 // Of the coordinator's folder, taken at some time.
+  std::string hold_reason_;         // As the coordinator said last; empty: the run is not held.
   bool healed_ = false;
 };
 

@@ -215,7 +215,9 @@ void CoordinatorNode::ShowPaused(bool paused) {
 }
 
 void CoordinatorNode::OnHold(HoldCause, const std::string& reason) {
-  if (!dying_) witness_.OnHold(reason);
+  if (dying_) return;
+  witness_.OnHold(reason);
+  on_hold_(reason);
 }
 
 void CoordinatorNode::OnFatal(const absl::Status& status) { fatal_ = status; }

@@ -59,6 +59,9 @@ class CoordinatorNode final : public Process, private DriverObserver {
     on_published_ = std::move(on_published);
   }
 
+  // Told why the run is held; empty: it goes on.
+  void SetOnHold(std::function<void(const std::string& reason)> on_hold) { on_hold_ = std::move(on_hold); }
+
   // The run has ended, the final checkpoint is written and everybody has left or is lost.
   bool finished() const { return finished_; }
   // Nothing that the process does any more is seen outside.
@@ -97,6 +100,8 @@ class CoordinatorNode final : public Process, private DriverObserver {
   void OnHold(HoldCause cause, const std::string& reason) override;
   void OnRunPaused() override { ShowPaused(true); }
   void OnRunResumed() override { ShowPaused(false); }
+  // The next life finds the folder as it is.
+  void OnStartAgain(const std::string& reason) override { fatal_ = absl::UnavailableError(reason); }
   void OnFatal(const absl::Status& status) override;
   void OnRunFinished() override { finished_ = true; }
 
@@ -108,6 +113,7 @@ class CoordinatorNode final : public Process, private DriverObserver {
   std::function<void()> on_down_;
   std::function<void()> on_up_;
   std::function<void(int, int64_t)> on_published_;
+  std::function<void(const std::string&)> on_hold_;
 
   // Of a life.
   std::unique_ptr<Work> disk_work_;

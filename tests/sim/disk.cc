@@ -114,6 +114,22 @@ void Disk::Kill() {
   dead_ = false;
 }
 
+Disk::Copy Disk::CopyOf(const std::string& folder) {
+  Copy copy;
+  const absl::StatusOr<std::vector<std::string>> names = files_.List(folder);
+  for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+    const std::string path = absl::StrCat(folder, "/", name);
+    if (absl::StartsWith(name, "journal-") || absl::StartsWith(name, "snapshot-")) copy[path] = files_.Contents(path);
+  }
+  return copy;
+}
+
+void Disk::Replace(const std::string& folder, const Copy& copy) {
+  for (const auto& [path, contents] : CopyOf(folder)) DILOCO_CHECK(files_.Remove(path).ok());
+  DILOCO_CHECK(files_.SyncFolder(folder).ok());
+  for (const auto& [path, contents] : copy) files_.SetContents(path, contents);
+}
+
 uint64_t Disk::Bytes(const std::string& prefix) {
   const std::string folder = prefix.substr(0, prefix.rfind('/'));
   const absl::StatusOr<std::vector<std::string>> names = files_.List(folder);

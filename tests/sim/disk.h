@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -43,6 +44,10 @@ class Disk final : public FileSystem {
   // As a reader sees them; and changed behind everybody's back, durably.
   std::string Contents(const std::string& path) const { return files_.Contents(path); }
   void SetContents(const std::string& path, std::string contents) { files_.SetContents(path, std::move(contents)); }
+  // The journals and snapshots of a folder, as they are now; and that folder with nothing but those, durably.
+  using Copy = std::map<std::string, std::string>;
+  Copy CopyOf(const std::string& folder);
+  void Replace(const std::string& folder, const Copy& copy);
   // Bytes of all files whose path begins so.
   uint64_t Bytes(const std::string& prefix);
   uint64_t changes() const { return changes_; }

@@ -73,7 +73,7 @@ std::string DrawWaits(Random& random) {
   return waits;
 }
 
-std::string DrawYaml(Random& random, int workers) {
+std::string DrawYaml(Random& random, int workers, bool everybody) {
   std::string yaml = absl::StrFormat("run: {id: sim, workers: %d, rounds: %d, seed: %d}\n", workers,
                                      random.Between(3, 20), random.Between(1, 1000));
   absl::StrAppend(&yaml, DrawMethod(random), DrawWire(random));
@@ -81,7 +81,7 @@ std::string DrawYaml(Random& random, int workers) {
   absl::StrAppendFormat(&yaml,
                         "rounds: {quorum: %d, %s, late: %s, heartbeat_interval: %s, lease: %s, "
                         "snapshot_every: %d}\n",
-                        random.Chance(0.4) ? workers : random.Between(1, workers), DrawWaits(random),
+                        everybody || random.Chance(0.4) ? workers : random.Between(1, workers), DrawWaits(random),
                         random.Pick<std::string>({"merge", "drop"}), Milliseconds(heartbeat),
                         Milliseconds(heartbeat * random.Between(3, 8)), random.Between(1, 6));
   absl::StrAppend(&yaml, "eval: {every: ", random.Between(0, 3), "}\n");
@@ -102,6 +102,14 @@ WorkerNode::Options DrawWorker(Random& random, int index, int elements, int tens
   if (random.Chance(0.5)) options.checkpoint_every = random.Between(1, 3);
   options.checkpoint_time = absl::Milliseconds(random.Pick<int64_t>({1, 20, 500}));
   return options;
+}
+
+void LetDiskBeLost(Scenario* scenario) {
+  std::erase_if(scenario->faults, [](Fault fault) {
+    return fault == Fault::kWorkerKilled || fault == Fault::kWorkerSuspended || fault == Fault::kWorkerAtCheckpoint ||
+           fault == Fault::kDrain || fault == Fault::kEvict;
+  });
+  scenario->faults.insert(scenario->faults.end(), 2, Fault::kDiskLost);
 }
 
 }  // namespace
@@ -183,8 +191,9 @@ Scenario WeekScenario(uint64_t seed) {
 Scenario DrawScenario(uint64_t seed) {
   Random random(seed);
   const int workers = static_cast<int>(random.Between(1, 6));
-  const int joiners = random.Chance(0.3) ? static_cast<int>(random.Between(1, 2)) : 0;
-  Scenario scenario = CalmScenario(seed, DrawYaml(random, workers), workers + joiners);
+  const bool loses_disk = random.Chance(0.06);
+  const int joiners = !loses_disk && random.Chance(0.3) ? static_cast<int>(random.Between(1, 2)) : 0;
+  Scenario scenario = CalmScenario(seed, DrawYaml(random, workers, loses_disk), workers + joiners);
   scenario.seed = seed;
   scenario.fault_every = random.Between(absl::Milliseconds(300), absl::Seconds(6));
   scenario.faults_until = random.Between(absl::ZeroDuration(), absl::Seconds(60));
@@ -196,6 +205,7 @@ Scenario DrawScenario(uint64_t seed) {
   for (int fault = 0; fault < kFaults; ++fault) {
     if (random.Chance(share)) scenario.faults.push_back(static_cast<Fault>(fault));
   }
+  if (loses_disk) LetDiskBeLost(&scenario);
   scenario.power_cuts = random.Chance(0.5);
   if (random.Chance(share)) scenario.link.break_chance = random.Pick<double>({0.001, 0.01, 0.05});
   if (random.Chance(share)) scenario.link.half_open_chance = 0.5;

@@ -36,7 +36,10 @@ enum class Fault {
   kCheckpointDamaged,   // A worker's newest.
   kPause,               // And lets the run go on again.
   kSteer,               // Sets a rate or the quorum, makes the run longer, and now and then stops it.
+  kDiskLost,            // The coordinator's, or it comes back with an older copy of it.
 };
+// Those that any seed may draw. kDiskLost is only for runs whose workers are all needed and all stay: one that lost its
+// disk while those were away who held more would begin anew.
 inline constexpr int kFaults = 17;
 
 struct Scenario {

@@ -43,6 +43,8 @@ class Witness {
   virtual void OnGiven(const std::string& worker, std::string_view message) = 0;
   // A snapshot left for a worker, whole.
   virtual void OnSnapshotGiven(const v1::SnapshotHeader& header, std::string_view consensus) = 0;
+  // A worker has become a member; the consensus that it holds from now on is of this generation.
+  virtual void OnJoined(const std::string& worker, uint32_t generation) = 0;
   // A worker's consensus of a fragment is at a version.
   virtual void OnConsensus(const std::string& worker, int fragment, int64_t version, const Digest& digest) = 0;
   // A process of a worker has ended, and what it held in memory is gone.

@@ -82,6 +82,7 @@ struct WorkerNode::Life {
   std::deque<v1::SessionRequest> session_out;          // Before that is connected.
   uint64_t control_wakes = 0;
   bool seeding = false;
+  bool giving = false;  // Its consensus, to a coordinator that lost its own.
   bool leaving = false;
 
   // The sync thread.

@@ -12,6 +12,7 @@
 #include "common/layout/layout_proto.h"
 #include "tests/sim/worker_life.h"
 #include "worker/checkpoint/resume_point.h"
+#include "worker/sync/given_consensus.h"
 
 namespace diloco::sim {
 namespace {
@@ -185,12 +186,16 @@ void WorkerNode::BecomeMember(const v1::JoinResponse& joined) {
   own_->exchange.emplace(
       Exchange::Options{.coordinator = "sim", .give_up_after = kGiveUpAfter, .interrupt = &own_->interrupted}, &loop_);
   own_->exchange->PublishSettings(own_->settings);
-  own_->control.emplace(ControlCore::Options{.join = own_->join, .joined = joined, .backoff = own_->backoff_options},
+  own_->control.emplace(ControlCore::Options{.join = own_->join,
+                                             .joined = joined,
+                                             .backoff = own_->backoff_options,
+                                             .on_consensus_wanted = [this] { GiveConsensus(); }},
                         &*own_->exchange, &own_->board, static_cast<ControlNetwork*>(this));
   own_->SetState("waiting for parameters");
   if (own_->resumed) {
     own_->board.Update([this](WorkerStatus& status) { status.held = HeldVersions(*own_->resumed); });
   }
+  witness_.OnJoined(id(), joined.generation());
   witness_.Note(
       absl::StrFormat("%s joined, first round %d%s", id(), joined.first_round(), joined.resumes() ? ", goes on" : ""));
   if (own_->folder != nullptr) {
@@ -256,26 +261,40 @@ void WorkerNode::SeedRun() {
   DILOCO_CHECK(own_->trainer->ReadParameters(0, absl::MakeSpan(parameters)).ok());
   std::string bytes(parameters.size() * sizeof(float), '\0');
   std::memcpy(bytes.data(), parameters.data(), bytes.size());
-  v1::SeedRequest request;
-  request.set_run_id(own_->config.run.id);
-  request.set_worker_id(id());
-  request.set_incarnation(incarnation_);
-  request.mutable_layout_digest()->set_value(own_->layout->digest().Bytes());
-  request.set_total_bytes(bytes.size());
-  const auto failed = [this](const absl::Status& status) {
+  SendSeed(SeedIdentity(), bytes, [this](const absl::Status& status) {
     // "Seeded already", or by somebody else now: the directive will say so. Else it is tried again.
     if (!IsTransient(status) && !absl::IsAborted(status) && !absl::IsFailedPrecondition(status)) return Exit(status);
     Post(own_->backoff.Next(), [this] {
       own_->seeding = false;
       FollowDirective();
     });
-  };
-  Connect([this, request, bytes, failed](const std::shared_ptr<Stream>& stream) {
-    stream->SetOnClose(Stream::kWorker, failed);
-    stream->Send(Stream::kWorker, [this, stream, request, bytes] {
-      service_.Seed(stream, request, bytes, [](const v1::SeedResponse&) {});
-    });
   });
+}
+
+v1::SeedRequest WorkerNode::SeedIdentity() const {
+  v1::SeedRequest request;
+  request.set_run_id(own_->config.run.id);
+  request.set_worker_id(id());
+  request.set_incarnation(incarnation_);
+  request.mutable_layout_digest()->set_value(own_->layout->digest().Bytes());
+  return request;
+}
+
+void WorkerNode::SendSeed(const v1::SeedRequest& request, const std::string& bytes,
+                          std::function<void(const absl::Status&)> failed) {
+  v1::SeedRequest whole = request;
+  whole.set_total_bytes(bytes.size());
+  Connect([this, whole, bytes, failed = std::move(failed)](const std::shared_ptr<Stream>& stream) {
+    stream->SetOnClose(Stream::kWorker, failed);
+    stream->Send(Stream::kWorker,
+                 [this, stream, whole, bytes] { service_.Seed(stream, whole, bytes, [](const v1::SeedResponse&) {}); });
+  });
+}
+
+// As ConsensusDonor does.
+void WorkerNode::GiveConsensus() {
+  if (!own_->sync || std::exchange(own_->giving, true)) return;
+  Post(absl::Microseconds(20), [this] { HandleSync(ConsensusWanted{}); });
 }
 
 void WorkerNode::StartSync() {
@@ -286,13 +305,19 @@ void WorkerNode::StartSync() {
           .worker_id = id(),
           .incarnation = incarnation_,
           .first_round = own_->joined.first_round(),
+          .generation = own_->joined.generation(),
           .evaluated_version = std::max<int64_t>(0, own_->joined.directive().evaluated_version()),
           .chunk_bytes = options_.chunk_bytes,
           .upload = {.backoff = own_->backoff_options},
           .download = {.backoff = own_->backoff_options},
           .on_consensus = [this](int fragment, int64_t version,
                                  const Digest& digest) { witness_.OnConsensus(id(), fragment, version, digest); },
-          .report_soon = [this] { Post(absl::Microseconds(20), [this] { HandleControl(HeartbeatWanted{}); }); }},
+          .report_soon = [this] { Post(absl::Microseconds(20), [this] { HandleControl(HeartbeatWanted{}); }); },
+          .on_consensus_wanted =
+              [this](const FullConsensus& consensus) {
+                SendSeed(DescribeConsensus(SeedIdentity(), consensus), SerializeConsensus(consensus),
+                         [this](const absl::Status&) { Post(own_->backoff.Next(), [this] { own_->giving = false; }); });
+              }},
       &own_->config, &*own_->layout, &*own_->exchange, &own_->board, static_cast<SyncNetwork*>(this));
   if (own_->resumed && !own_->joined.resumes()) {
     // It begins a round anew, with nothing but the inner optimizer and what the sync thread holds.

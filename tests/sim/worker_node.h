@@ -90,6 +90,11 @@ class WorkerNode final : public Process, private SyncNetwork, private ControlNet
   void JoinRun(const v1::JoinRequest& join);
   void BecomeMember(const v1::JoinResponse& joined);
   void SeedRun();
+  // `failed` hears how the call ended, if not with an answer.
+  void SendSeed(const v1::SeedRequest& request, const std::string& bytes,
+                std::function<void(const absl::Status&)> failed);
+  void GiveConsensus();
+  v1::SeedRequest SeedIdentity() const;
   void FollowDirective();
   void StartSync();
   void BeginTraining();

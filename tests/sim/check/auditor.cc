@@ -25,12 +25,14 @@ Auditor::Auditor(const RunConfig& config, std::vector<FragmentFacts> fragments, 
     : config_(config),
       loop_(*loop),
       rounding_({.stochastic = config.wire.stochastic_rounding, .seed = config.run.seed}),
+      facts_(std::move(fragments)),
+      earlier_(facts_.size()),
       rounds_(&config_, loop),
       lengths_({config.run.rounds}) {
-  for (FragmentFacts& facts : fragments) {
+  for (const FragmentFacts& facts : facts_) {
     Fragment& fragment = fragments_.emplace_back();
     fragment.residual.assign(facts.initial.size(), 0.0f);
-    fragment.consensus.Start(config.outer.optimizer, std::move(facts.initial), std::move(facts.decayed));
+    fragment.consensus.Start(config.outer.optimizer, facts.initial, facts.decayed);
     fragment.digests[fragment.consensus.version] = fragment.consensus.Digest();
   }
 }
@@ -143,6 +145,12 @@ void Auditor::OnJournaled(std::string_view message) {
 void Auditor::OnPublished(int fragment, int64_t round) {
   const HeapScope own(kHeapOfTest);
   const Place place(fragment, round);
+  if (lost_) {
+    return Fail(
+        absl::StrFormat("fragment %d, round %d is published, though the coordinator has lost its disk and "
+                        "workers hold more than it has",
+                        fragment, round));
+  }
   if (published_.contains(place)) {
     return Fail(absl::StrFormat("fragment %d, round %d is published twice", fragment, round));
   }

@@ -7,6 +7,8 @@
 //   everything stored is settled           what one life of the coordinator acknowledged, by the end of it
 //   every round closes or says why         what people are told, against the configuration and the clock
 //   rates are told before they hold        each worker's settings against the averages that it gets after them
+//   nobody is rewound silently             after the coordinator lost its disk nothing is published before there is
+//                                          another generation, which begins with a consensus that was published
 //   only the current process counts        bytes of a replaced incarnation are never acknowledged
 #pragma once
 
@@ -53,7 +55,8 @@ class Auditor final : public Witness {
   void OnGiven(const std::string& worker, std::string_view message) override;
   void OnSnapshotGiven(const v1::SnapshotHeader& header, std::string_view consensus) override;
   void OnConsensus(const std::string& worker, int fragment, int64_t version, const Digest& digest) override;
-  void OnWorkerDied(const std::string&, uint64_t) override {}
+  void OnJoined(const std::string& worker, uint32_t generation) override;
+  void OnWorkerDied(const std::string& worker, uint64_t incarnation) override;
 
   // A message of a global delta, or the end record, was appended to the journal.
   void OnJournaled(std::string_view message);
@@ -70,6 +73,14 @@ class Auditor final : public Witness {
   // An operator asked for another length, and may have got it; or for an end at once.
   void OnLengthAsked(int64_t rounds) { lengths_.insert(rounds); }
   void OnStopAsked() { stop_asked_ = true; }
+  // Some worker has a newer version than the folder: were it all that the coordinator has, it would be behind.
+  bool IsBehind(FileSystem* files, const std::string& folder) const;
+  // The worker has a consensus of this generation, of whatever version.
+  bool Holds(const std::string& worker) const { return reached_.contains(worker); }
+  // The coordinator has nothing but that from now on: nothing is published before an operator has decided, and what
+  // comes then is another generation of the consensus.
+  void OnFolderLost() { lost_ = true; }
+  bool lost() const { return lost_; }
   // The run has ended and nobody is left.
   void OnFinished(FileSystem* files, const std::string& folder);
 
@@ -117,12 +128,23 @@ class Auditor final : public Witness {
   void Settle(const v1::SettledContribution& line);
   std::string DigestAt(int fragment, int64_t version) const;
   static std::string NameOf(const Name& name);
+  // auditor_generation.cc
+  void StartGeneration(const FolderScan& scan);
+  void TakeBase(const FolderScan::Snapshot& snapshot);
+  // What the coordinator has found it publishes, and says nothing more of it.
+  void TakeRecovered(const FolderScan& scan);
 
   const RunConfig config_;
   const EventLoop& loop_;
   const RoundingRule rounding_;
   std::vector<Fragment> fragments_;
   bool residual_known_ = true;
+  const std::vector<FragmentFacts> facts_;
+  uint32_t generation_ = 0;
+  bool lost_ = false;
+  std::vector<std::set<std::pair<int64_t, std::string>>> earlier_;  // By fragment: versions of earlier generations.
+  std::map<std::string, uint32_t> joined_;                          // By worker, the generation of what it holds.
+  std::map<std::string, std::map<int, int64_t>> reached_;           // By worker and fragment, the version.
   RoundWatch rounds_;
 
   std::map<std::pair<Name, std::string>, Sent> sent_;  // By name and digest.

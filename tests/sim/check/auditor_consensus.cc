@@ -19,13 +19,6 @@ std::string Auditor::DigestAt(int fragment, int64_t version) const {
   return found == digests.end() ? "not published" : found->second;
 }
 
-void Auditor::OnConsensus(const std::string& worker, int fragment, int64_t version, const Digest& digest) {
-  if (digest.Bytes() != DigestAt(fragment, version)) {
-    Fail(absl::StrFormat("%s has another consensus of fragment %d at version %d than was published", worker, fragment,
-                         version));
-  }
-}
-
 void Auditor::OnSnapshotGiven(const v1::SnapshotHeader& header, std::string_view consensus) {
   const HeapScope own(kHeapOfTest);
   size_t offset = 0;
@@ -65,6 +58,7 @@ void Auditor::OnCoordinatorDied(FileSystem* files, const std::string& folder) {
   stored_.clear();  // Contributions are not journaled: the workers keep them.
   residual_known_ = false;
   const FolderScan scan = ScanFolder(files, folder);
+  if (lost_ || scan.generation > generation_) return;
   const int64_t covered = scan.snapshots.empty() ? 0 : scan.snapshots.rbegin()->first;
   for (const Place& place : given_) {
     if (place.second < covered) continue;
@@ -83,18 +77,12 @@ void Auditor::OnCoordinatorDied(FileSystem* files, const std::string& folder) {
 }
 
 void Auditor::OnCoordinatorRecovered(FileSystem* files, const std::string& folder) {
+  const HeapScope own(kHeapOfTest);
   const FolderScan scan = ScanFolder(files, folder);
+  if (scan.generation > generation_) return StartGeneration(scan);
+  if (lost_) return;
   if (!scan.end.empty()) end_ = scan.end;
-  // What it has found it publishes, and says nothing more of it.
-  for (size_t f = 0; f < fragments_.size(); ++f) {
-    const int fragment = static_cast<int>(f);
-    for (auto found = scan.deltas.find({fragment, fragments_[f].consensus.version}); found != scan.deltas.end();
-         found = scan.deltas.find({fragment, fragments_[f].consensus.version})) {
-      for (const std::string& message : found->second) OnJournaled(message);
-      OnPublished(found->first.first, found->first.second);
-      if (failed()) return;
-    }
-  }
+  TakeRecovered(scan);
 }
 
 void Auditor::OnFinished(FileSystem* files, const std::string& folder) {

@@ -1,5 +1,6 @@
 #include "tests/sim/check/folder_scan.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -13,6 +14,7 @@ namespace diloco::sim {
 namespace {
 
 constexpr size_t kBlock = 4096;
+constexpr uint32_t kKindRun = 1;
 constexpr uint32_t kKindDelta = 4;
 constexpr uint32_t kKindEnd = 5;
 constexpr std::string_view kCommit =
@@ -41,8 +43,19 @@ std::string ReadAll(FileSystem* files, const std::string& path) {
   return bytes;
 }
 
+// What snapshots of an older generation hold is no part of the run any more.
+bool EnterGeneration(uint32_t generation, FolderScan* scan) {
+  if (generation > scan->generation) scan->snapshots.clear();
+  scan->generation = std::max(scan->generation, generation);
+  return generation == scan->generation;
+}
+
 void AddGroup(uint32_t kind, std::vector<std::string> records, std::string payload, FolderScan* scan) {
   if (kind == kKindEnd) scan->end = records.empty() ? payload : records.front();
+  v1::RunRecord run;
+  if (kind == kKindRun && run.ParseFromString(records.empty() ? payload : records.front())) {
+    EnterGeneration(run.generation(), scan);
+  }
   if (kind != kKindDelta) return;
   v1::SubscribeResponse message;
   if (!message.ParseFromString(payload) || !message.has_commit()) return;
@@ -79,7 +92,8 @@ void ScanSnapshot(std::string_view bytes, FolderScan* scan) {
   const size_t record_bytes = Load<uint64_t>(bytes, 24);
   FolderScan::Snapshot snapshot;
   if (kBlock + record_bytes > bytes.size() ||
-      !snapshot.record.ParseFromArray(bytes.data() + kBlock, static_cast<int>(record_bytes))) {
+      !snapshot.record.ParseFromArray(bytes.data() + kBlock, static_cast<int>(record_bytes)) ||
+      !EnterGeneration(snapshot.record.run().generation(), scan)) {
     return;
   }
   snapshot.raw = bytes.substr(NextBlock(kBlock + record_bytes), snapshot.record.consensus_bytes());

@@ -16,7 +16,9 @@ namespace diloco::sim {
 struct FolderScan {
   // Serialised messages of a global delta (chunks, settled list, commit), by (fragment, round).
   std::map<std::pair<int, int64_t>, std::vector<std::string>> deltas;
-  // By version; `raw` is the consensus alone.
+  // Of the newest one.
+  uint32_t generation = 0;
+  // Of that generation, by version; `raw` is the consensus alone.
   struct Snapshot {
     v1::SnapshotRecord record;
     std::string raw;
