@@ -44,6 +44,8 @@ inline constexpr size_t kMaxSubscriberQueueBytes = size_t{16} << 30;
 inline constexpr size_t kMaxDriverQueue = 65536;
 // Largest rounds.snapshot_every: global deltas since the snapshot before the newest stay in memory for subscribers.
 inline constexpr int kMaxSnapshotEvery = 64;
+// Rounds behind the newest snapshot when the disk refuses the next one: then the run is held.
+inline constexpr int64_t kMaxRoundsWithoutSnapshot = 128;
 // Rounds that a worker which reads a snapshot may fall behind meanwhile before it has to read a newer one.
 inline constexpr int64_t kMaxCatchUpRounds = 64;
 // Chunks of one upload stream that are taken in and not answered yet; the rest waits in the peer's flow control.

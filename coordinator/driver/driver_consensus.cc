@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "coordinator/driver/driver_impl.h"
 #include "coordinator/driver/thread_pool.h"
@@ -45,6 +46,7 @@ void Driver::Impl::StartApply() {
           return;
         }
         run_->keeper.FinishApply(*std::move(digests));
+        HoldForSnapshot();
         if (run_->residuals) {
           run_->residuals->DropBefore(run_->keeper.version());
         }
@@ -61,7 +63,20 @@ bool Driver::Impl::SnapshotIsDue() const {
     return snapshot_retry_.Due(Now());
   }
   const bool last = pending_end_ && version == machine_.OldestOpenRound();
-  return version % Config().rounds.snapshot_every == 0 || last;
+  return version % Config().rounds.snapshot_every == 0 || last || NewestSnapshotIsTooOld();
+}
+
+// Global deltas since then are in memory.
+bool Driver::Impl::NewestSnapshotIsTooOld() const {
+  return snapshot_ && run_->keeper.version() - snapshot_->header.version() >= kMaxRoundsWithoutSnapshot;
+}
+
+bool Driver::Impl::RoundsWaitForSnapshot() const { return snapshot_retry_.waiting() && NewestSnapshotIsTooOld(); }
+
+void Driver::Impl::HoldForSnapshot() {
+  if (RoundsWaitForSnapshot()) {
+    machine_.Hold(HeldBy::kOverdueSnapshot);
+  }
 }
 
 v1::SnapshotRecord Driver::Impl::SnapshotHeaderNow() const {
@@ -100,6 +115,7 @@ void Driver::Impl::StartSnapshot() {
                    } else {
                      snapshot_retry_.Refused(status, Now());
                      ReportRefusal(DiskUser::kSnapshot, snapshot_retry_);
+                     HoldForSnapshot();
                    }
                    AdvanceConsensus();
                  });
@@ -146,12 +162,17 @@ int64_t Driver::Impl::RetainFrom() {
 }
 
 void Driver::Impl::FinishSnapshot(const Store::SnapshotFile& file, MonotonicTime started) {
+  const bool held = RoundsWaitForSnapshot();
   snapshot_retry_.Taken();
   if (snapshot_) {
     run_->log.DropBefore(RetainFrom());
     run_->rounds.DropDetailsBefore(snapshot_->header.version());
   }
   snapshot_ = file;
+  if (held) {
+    machine_.Release(HeldBy::kOverdueSnapshot);
+    Step(TimePassed{});
+  }
   world_.observer->OnSnapshot(file.header.version(), Now() - started,
                               file.header.consensus_bytes() + file.header.residual_bytes());
   if (seed_pending_) {

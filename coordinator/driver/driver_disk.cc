@@ -2,7 +2,8 @@
 //
 // Records wait for the disk, and everything behind them with them, so that the journal keeps its order and nothing is
 // published or answered before it is durable. A snapshot does not wait: rounds go on without it while the journal can
-// grow. Nothing else stops: contributions are staged, heartbeats heard, questions answered.
+// grow, kMaxRoundsWithoutSnapshot of them. Nothing else stops: contributions are staged, heartbeats heard, questions
+// answered.
 #include <utility>
 
 #include "coordinator/driver/driver_impl.h"
@@ -93,8 +94,8 @@ std::optional<std::string> Driver::Impl::HoldReason() const {
   if (checkpoint_retry_.waiting()) {
     return checkpoint_retry_.Sentence(Now());
   }
-  // A run neither begins nor ends without its snapshot.
-  if (snapshot_retry_.waiting() && (seed_pending_ || pending_end_)) {
+  // A run neither begins nor ends without its snapshot, nor goes on for ever.
+  if (snapshot_retry_.waiting() && (seed_pending_ || pending_end_ || RoundsWaitForSnapshot())) {
     return snapshot_retry_.Sentence(Now());
   }
   return std::nullopt;

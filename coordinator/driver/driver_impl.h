@@ -288,6 +288,9 @@ class Driver::Impl {
   void StartCheckpoint();
   v1::SnapshotRecord SnapshotHeaderNow() const;
   bool SnapshotIsDue() const;
+  bool NewestSnapshotIsTooOld() const;
+  bool RoundsWaitForSnapshot() const;  // They are held, for the disk refuses the next one.
+  void HoldForSnapshot();
   // The oldest round that readers of the newest snapshot, or of an earlier one, may still ask for.
   int64_t RetainFrom();
 

@@ -66,7 +66,7 @@ enum class RunPhase { kSeeding, kWaitingForWorkers, kTraining, kEnded };
 enum class RoundPhase { kCollecting, kMerging, kCommitting, kCommitted };
 enum class MemberState { kAlive, kLost, kLeft, kEvicted };
 // What keeps rounds from closing, whatever Decide says.
-enum class HeldBy { kLostDisk, kOperator };
+enum class HeldBy { kLostDisk, kOverdueSnapshot, kOperator };
 
 // A member as the machine sees it, for status and tests.
 struct MemberView {

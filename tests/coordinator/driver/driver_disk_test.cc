@@ -252,6 +252,34 @@ TEST_F(HeldTest, RoundsGoOnWithoutASnapshot) {
   EXPECT_EQ(StatusOf(coordinator_).snapshot_version(), 4);
 }
 
+// What is published since the newest snapshot is kept in memory.
+TEST(OverdueSnapshotTest, HoldsTheRunInTheEnd) {
+  constexpr int kRounds = static_cast<int>(kMaxRoundsWithoutSnapshot) + 20;
+  SimCluster cluster(RunYaml(2, kRounds, "fp32", "fp32", "rounds: {snapshot_every: 6}\n"), 2);
+  cluster.Start();
+  Coordinator& coordinator = cluster.coordinator;
+  coordinator.files.Fail("append " + coordinator.data() + "/snapshot-0000000002", 0, 1'000'000, kFull);
+  cluster.Run();
+  const v1::GetStatusResponse status = StatusOf(coordinator);
+  EXPECT_EQ(status.state(), v1::RUN_STATE_HOLDING);
+  EXPECT_THAT(status.reason(), HasSubstr("No space left on device"));
+  EXPECT_EQ(coordinator.observer.hold, status.reason());
+  EXPECT_EQ(status.snapshot_version(), 0);
+  EXPECT_GE(status.rounds_committed(), kMaxRoundsWithoutSnapshot);
+  EXPECT_LE(status.rounds_committed(), kMaxRoundsWithoutSnapshot + coordinator.config().OpenRounds());
+  // A start in between does not let it go on.
+  cluster.Crash();
+  cluster.Start();
+  cluster.Run();
+  EXPECT_EQ(StatusOf(coordinator).state(), v1::RUN_STATE_HOLDING);
+  EXPECT_LE(StatusOf(coordinator).rounds_committed(),
+            kMaxRoundsWithoutSnapshot + 2 * coordinator.config().OpenRounds());
+  coordinator.files.Fail("", 0, 0, absl::OkStatus());
+  RunOn(cluster);
+  EXPECT_TRUE(cluster.workers[0]->done());
+  EXPECT_EQ(StatusOf(coordinator).rounds_committed(), kRounds);
+}
+
 TEST(OverdueSnapshotTest, IsMadeOfTheVersionThereIs) {
   SimCluster cluster(RunYaml(2, 12, "fp32", "fp32", "rounds: {snapshot_every: 6}\n"), 2);
   cluster.Start();
