@@ -12,6 +12,9 @@ namespace diloco {
 inline constexpr uint32_t kProtocolVersion = 2;
 
 inline constexpr int kMaxWorkers = 256;
+inline constexpr int64_t kMaxRounds = 1'000'000'000;
+// Of the consensus: times that an operator has replaced it.
+inline constexpr uint32_t kMaxGeneration = 1'000'000;
 inline constexpr int kMaxFragments = 1024;
 inline constexpr int kMaxTensors = 65536;
 inline constexpr size_t kMaxTensorNameBytes = 256;

@@ -38,7 +38,7 @@ void VisitRun(Visitor& v, RunSection& c) {
   v.Text(
       "id", kRequired, [](std::string_view id) { return ValidateName("run id", id); }, c.id);
   v.Integer("workers", kRequired, 1, kMaxWorkers, c.workers);
-  v.Integer("rounds", kRequired, 1, kBillion, c.rounds);
+  v.Integer("rounds", kRequired, 1, kMaxRounds, c.rounds);
   v.Integer("seed", kOptional, 0, UINT64_MAX, c.seed);
 }
 

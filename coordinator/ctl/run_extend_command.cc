@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 
+#include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "coordinator/ctl/commands.h"
 #include "coordinator/ctl/show.h"
@@ -11,8 +12,6 @@
 
 namespace diloco {
 namespace {
-
-constexpr int64_t kMaxRounds = 1'000'000'000;  // As the configuration says.
 
 absl::StatusOr<ExitCode> Run(const CommandContext& context, int64_t rounds) {
   DILOCO_ASSIGN_OR_RETURN(const v1::ExtendRunResponse response, context.client.ExtendRun(rounds));

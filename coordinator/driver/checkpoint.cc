@@ -4,11 +4,15 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 #include "common/base/digest.h"
 #include "common/base/status_macros.h"
@@ -19,22 +23,36 @@ namespace diloco {
 namespace {
 
 constexpr char kFolderPrefix[] = "round-";
+constexpr char kGenerationInfix[] = "-generation-";
 
-std::string FolderName(int64_t version) { return absl::StrFormat("%s%08d", kFolderPrefix, version); }
-
-// The version that a checkpoint's folder is named after; nullopt: it is another entry.
-std::optional<int64_t> VersionOf(const std::string& name) {
+// What a checkpoint's folder is named after.
+struct Place {
+  uint32_t generation = 0;
   int64_t version = 0;
-  if (!absl::StartsWith(name, kFolderPrefix) || !absl::SimpleAtoi(name.substr(sizeof(kFolderPrefix) - 1), &version) ||
-      name != FolderName(version)) {
-    return std::nullopt;
-  }
-  return version;
+};
+
+std::string FolderName(Place place) {
+  const std::string name = absl::StrFormat("%s%08d", kFolderPrefix, place.version);
+  return place.generation == 0 ? name : absl::StrFormat("%s%s%d", name, kGenerationInfix, place.generation);
 }
 
-absl::StatusOr<SavedCheckpoint> Examine(FileSystem* files, const std::string& path, int64_t version) {
+// nullopt: it is another entry.
+std::optional<Place> PlaceOf(const std::string& name) {
+  absl::string_view rest = name;
+  if (!absl::ConsumePrefix(&rest, kFolderPrefix)) return std::nullopt;
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(rest, absl::MaxSplits(kGenerationInfix, 1));
+  Place place;
+  if (!absl::SimpleAtoi(parts.first, &place.version) ||
+      (!parts.second.empty() && !absl::SimpleAtoi(parts.second, &place.generation)) || name != FolderName(place)) {
+    return std::nullopt;
+  }
+  return place;
+}
+
+absl::StatusOr<SavedCheckpoint> Examine(FileSystem* files, const std::string& path, Place place) {
   DILOCO_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> model, files->OpenForRead(path + "/" + kModelFile));
-  SavedCheckpoint saved{.path = path, .version = version};
+  SavedCheckpoint saved{.path = path, .generation = place.generation, .version = place.version};
   DILOCO_ASSIGN_OR_RETURN(saved.size_bytes, model->Size());
   DILOCO_ASSIGN_OR_RETURN(saved.age, model->Age());
   return saved;
@@ -81,21 +99,23 @@ std::vector<SavedCheckpoint> FindCheckpoints(FileSystem* files, const std::strin
   std::vector<SavedCheckpoint> found;
   const absl::StatusOr<std::vector<std::string>> names = files->List(folder);
   for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
-    const std::optional<int64_t> version = VersionOf(name);
-    if (!version) continue;
-    absl::StatusOr<SavedCheckpoint> saved = Examine(files, folder + "/" + name, *version);
+    const std::optional<Place> place = PlaceOf(name);
+    if (!place) continue;
+    absl::StatusOr<SavedCheckpoint> saved = Examine(files, folder + "/" + name, *place);
     if (saved.ok()) found.push_back(*std::move(saved));
   }
-  std::sort(found.begin(), found.end(),
-            [](const SavedCheckpoint& a, const SavedCheckpoint& b) { return a.version > b.version; });
+  std::sort(found.begin(), found.end(), [](const SavedCheckpoint& a, const SavedCheckpoint& b) {
+    return std::tie(a.generation, a.version) > std::tie(b.generation, b.version);
+  });
   return found;
 }
 
 absl::StatusOr<SavedCheckpoint> WriteCheckpoint(FileSystem* files, const std::string& folder,
                                                 const ConsensusCheckpoint& content) {
-  const std::string name = FolderName(content.version);
+  const Place place = {.generation = content.generation, .version = content.version};
+  const std::string name = FolderName(place);
   const std::string saved = folder + "/" + name;
-  if (absl::StatusOr<SavedCheckpoint> there = Examine(files, saved, content.version); there.ok()) return there;
+  if (absl::StatusOr<SavedCheckpoint> there = Examine(files, saved, place); there.ok()) return there;
   const std::string aside = folder + "/." + name + ".partial";
   DILOCO_RETURN_IF_ERROR(files->CreateFolder(aside));
   const auto write = [&]() -> absl::Status {
@@ -109,7 +129,7 @@ absl::StatusOr<SavedCheckpoint> WriteCheckpoint(FileSystem* files, const std::st
     return status;
   }
   DILOCO_RETURN_IF_ERROR(files->SyncFolder(folder));
-  return Examine(files, saved, content.version);
+  return Examine(files, saved, place);
 }
 
 }  // namespace diloco

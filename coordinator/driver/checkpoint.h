@@ -1,4 +1,5 @@
 // A checkpoint of the consensus for people and other programs: DIR/round-NNNNNNNN/{model.safetensors,run.yaml}.
+// Versions of another generation have nothing in common with it: theirs are DIR/round-NNNNNNNN-generation-N.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +21,19 @@ struct ConsensusCheckpoint {
   std::string config_digest;  // Hex.
   const Layout* layout = nullptr;
   const ConsensusArrays* arrays = nullptr;
+  uint32_t generation = 0;  // How often an operator has replaced the consensus.
   int64_t version = 0;
 };
 
 struct SavedCheckpoint {
   std::string path;  // The folder.
+  uint32_t generation = 0;
   int64_t version = 0;
   uint64_t size_bytes = 0;  // Of model.safetensors.
   absl::Duration age;       // Likewise.
 };
 
-// Those in `folder`, newest version first; empty: none, or no such folder.
+// Those in `folder`, newest first, by generation and version; empty: none, or no such folder.
 std::vector<SavedCheckpoint> FindCheckpoints(FileSystem* files, const std::string& folder);
 
 // Writes aside, syncs, renames: the folder is there whole or not at all. A version that is there already is left as it

@@ -200,6 +200,7 @@ void Driver::Impl::StartCheckpoint() {
                   .config_digest = ConfigDigest(settings.newest()).Hex(),
                   .layout = work.layout.get(),
                   .arrays = work.arrays.get(),
+                  .generation = run_->record.generation(),
                   .version = run_->keeper.version()};
   Submit(
       world_.pool,  // Not the store's: no commit waits for it.

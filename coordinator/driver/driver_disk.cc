@@ -54,6 +54,7 @@ void Driver::Impl::FinishStoreWork(const absl::Status& status) {
     return;
   }
   if (!refused) {
+    hold_stale_ |= store_retry_.waiting();
     store_retry_.Taken();
   }
   const StoreWork work = std::move(store_work_.front());

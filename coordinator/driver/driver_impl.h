@@ -304,6 +304,11 @@ class Driver::Impl {
   // A worker was found to hold more; from then on until the coordinator starts again.
   bool FolderIsBehind() const { return !newest_ahead_.empty(); }
   std::string BehindReason() const;
+  // What a member says that it holds. Errors, kAborted: an operator has replaced it.
+  absl::Status HearHeld(const std::string& worker, const v1::HeldConsensus& held);
+  bool GenerationsDiffer() const;  // The folder's and those of whoever is ahead.
+  std::string HeldText(const v1::HeldConsensus& held) const;
+  absl::Status CheckNotEnding() const;
   // Not OK while the folder is behind: what a reader of the consensus is told.
   absl::Status CheckHandsOut() const;
   const std::string& FurthestAhead() const;

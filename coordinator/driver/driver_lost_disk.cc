@@ -4,8 +4,8 @@
 // is held, and nothing is seeded, closed or handed out, until an operator says who is right. A worker gives its
 // consensus, which becomes a snapshot of the next generation; or the folder is right, and only the generation is new.
 // Either way the driver ends and the coordinator recovers from its folder. A new generation begins with nobody there:
-// all forget what they hold, contributions too, and join again. What the folder's global deltas settle stays settled:
-// whoever joins under such a name does not do that round once more.
+// all forget what they hold, contributions too, and join again. What the global deltas of an accepted folder settle
+// stays settled: whoever joins under such a name does not do that round once more.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -25,9 +25,6 @@
 namespace diloco {
 namespace {
 
-// The most that `run.rounds` may be. The run may have been made longer than it is now in what the disk has lost.
-constexpr int64_t kMostRounds = 1'000'000'000;
-
 int64_t NewestVersion(const v1::HeldConsensus& held) {
   return *std::max_element(held.versions().begin(), held.versions().end());
 }
@@ -40,6 +37,10 @@ auto Rank(const v1::HeldConsensus& held) {
 
 std::string VersionText(int64_t version) { return version < 0 ? "nothing" : absl::StrFormat("version %d", version); }
 
+std::string VersionText(int64_t version, uint32_t generation) {
+  return version < 0 ? "nothing" : absl::StrFormat("version %d of generation %d", version, generation);
+}
+
 }  // namespace
 
 // A consensus that a worker gave, checked and ready for a snapshot.
@@ -47,18 +48,24 @@ struct Driver::Impl::GivenConsensus {
   absl::Status status;
   std::string worker;
   int64_t version = 0;
+  bool same_generation = false;  // As the folder's.
   std::optional<v1::StepScalars> scalars;
   std::shared_ptr<const ConsensusArrays> arrays;
   std::vector<Digest> digests;
 };
 
 absl::Status Driver::Impl::CheckHeld(const std::string& worker, const v1::HeldConsensus& held) const {
+  // Any length of the run: it may have been made longer than it is now in what the disk has lost.
   if (held.versions_size() != run_->layout->fragment_count() ||
       std::any_of(held.versions().begin(), held.versions().end(),
-                  [](int64_t version) { return version < 0 || version > kMostRounds; })) {
+                  [](int64_t version) { return version < 0 || version > kMaxRounds; })) {
     return absl::InvalidArgumentError(
         absl::StrFormat("worker \"%s\" names %d versions that it holds; give one of 0 to %d for each of %d fragments",
-                        worker, held.versions_size(), kMostRounds, run_->layout->fragment_count()));
+                        worker, held.versions_size(), kMaxRounds, run_->layout->fragment_count()));
+  }
+  if (held.generation() > kMaxGeneration) {
+    return absl::InvalidArgumentError(absl::StrFormat("worker \"%s\" names generation %d of the consensus; use 0 to %d",
+                                                      worker, held.generation(), kMaxGeneration));
   }
   if (held.generation() < run_->record.generation()) {
     return absl::AbortedError(absl::StrFormat(
@@ -81,11 +88,21 @@ bool Driver::Impl::IsAhead(const v1::HeldConsensus& held) const {
   return ahead;
 }
 
+// A member of an older copy of the folder comes back without joining again, also where a coordinator that was held for
+// it was killed.
+absl::Status Driver::Impl::HearHeld(const std::string& worker, const v1::HeldConsensus& held) {
+  const absl::Status status = CheckHeld(worker, held);
+  if (status.ok() && IsAhead(held) && !ahead_.contains(worker)) {
+    NoteHeld(worker, held);
+  }
+  return absl::IsAborted(status) ? status : absl::OkStatus();
+}
+
 void Driver::Impl::NoteHeld(const std::string& worker, const v1::HeldConsensus& held) {
   ahead_.erase(worker);
   if (IsAhead(held)) {
     ahead_[worker] = held;
-    newest_ahead_ = absl::StrFormat("worker \"%s\" held version %d of the consensus", worker, NewestVersion(held));
+    newest_ahead_ = absl::StrFormat("worker \"%s\" held %s of the consensus", worker, HeldText(held));
     machine_.Hold(HeldBy::kLostDisk);
   } else if (donor_ == worker) {
     donor_.clear();
@@ -103,16 +120,28 @@ const std::string& Driver::Impl::FurthestAhead() const {
       ->first;
 }
 
+// Where all is of one generation, versions say everything.
+bool Driver::Impl::GenerationsDiffer() const {
+  return std::any_of(ahead_.begin(), ahead_.end(),
+                     [this](const auto& each) { return each.second.generation() != run_->record.generation(); });
+}
+
+std::string Driver::Impl::HeldText(const v1::HeldConsensus& held) const {
+  return GenerationsDiffer() ? VersionText(NewestVersion(held), held.generation()) : VersionText(NewestVersion(held));
+}
+
 std::string Driver::Impl::BehindReason() const {
-  const std::string folder = absl::StrFormat("this data folder has %s", VersionText(FolderVersion()));
+  const std::string folder = absl::StrFormat(
+      "this data folder has %s",
+      GenerationsDiffer() ? VersionText(FolderVersion(), run_->record.generation()) : VersionText(FolderVersion()));
   constexpr char kDiscard[] = "`dilococtl run recover --discard-workers`";
   if (ahead_.empty()) {
     return absl::StrFormat("%s, %s, and no worker has it any more; restore the folder, or %s", newest_ahead_, folder,
                            kDiscard);
   }
   const std::string& worker = donor_.empty() ? FurthestAhead() : donor_;
-  const std::string found = absl::StrFormat("worker \"%s\" holds version %d of the consensus and %s", worker,
-                                            NewestVersion(ahead_.at(worker)), folder);
+  const std::string found =
+      absl::StrFormat("worker \"%s\" holds %s of the consensus and %s", worker, HeldText(ahead_.at(worker)), folder);
   if (!donor_.empty()) {
     return absl::StrFormat("%s; waiting for that worker to send it", found);
   }
@@ -124,6 +153,14 @@ std::string Driver::Impl::BehindReason() const {
 absl::Status Driver::Impl::CheckHandsOut() const {
   return FolderIsBehind() ? absl::UnavailableError(absl::StrFormat("the run is held: %s", BehindReason()))
                           : absl::OkStatus();
+}
+
+// What has an end record goes on from nothing else.
+absl::Status Driver::Impl::CheckNotEnding() const {
+  return end_ || pending_end_ ? absl::FailedPreconditionError(
+                                    "the run has ended in this data folder, or is about to; restore the folder, or "
+                                    "`dilococtl run recover --discard-workers`")
+                              : absl::OkStatus();
 }
 
 absl::Status Driver::Impl::CheckDonor(const std::string& worker, bool force) const {
@@ -147,9 +184,9 @@ absl::Status Driver::Impl::CheckDonor(const std::string& worker, bool force) con
   const std::string& furthest = FurthestAhead();
   if (!force && Rank(held->second) < Rank(ahead_.at(furthest))) {
     return absl::FailedPreconditionError(
-        absl::StrFormat("worker \"%s\" holds version %d, and \"%s\" version %d is further ahead; --force takes the "
+        absl::StrFormat("worker \"%s\" holds %s, and \"%s\" %s is further ahead; --force takes the "
                         "older one all the same",
-                        worker, NewestVersion(held->second), furthest, NewestVersion(ahead_.at(furthest))));
+                        worker, HeldText(held->second), furthest, HeldText(ahead_.at(furthest))));
   }
   return absl::OkStatus();
 }
@@ -165,6 +202,9 @@ void Driver::Impl::RecoverConsensus(const v1::RecoverConsensusRequest& request,
     if (request.worker_id().empty() != request.discard_workers()) {
       return absl::InvalidArgumentError(
           absl::StrFormat("either name a worker or discard what workers hold; %s", BehindReason()));
+    }
+    if (!request.discard_workers()) {
+      DILOCO_RETURN_IF_ERROR(CheckNotEnding());
     }
     if (!merging_.empty() || run_->keeper.busy() || seed_pending_) {
       return absl::FailedPreconditionError("a round is being committed, or a snapshot written; try again");
@@ -258,6 +298,7 @@ void Driver::Impl::TakeConsensus(const v1::SeedRequest& first, std::string bytes
       return absl::FailedPreconditionError(
           absl::StrFormat("worker \"%s\" was not asked for its consensus", first.worker_id()));
     }
+    DILOCO_RETURN_IF_ERROR(CheckNotEnding());
     if (first.layout_digest().value() != run_->layout->digest().Bytes()) {
       return absl::FailedPreconditionError("the consensus is of another layout than the run; join again");
     }
@@ -267,12 +308,12 @@ void Driver::Impl::TakeConsensus(const v1::SeedRequest& first, std::string bytes
       return absl::InvalidArgumentError(absl::StrFormat(
           "the consensus has %d of %d announced bytes, the layout needs %d", bytes.size(), first.total_bytes(), size));
     }
-    for (int fragment = 0; fragment < run_->layout->fragment_count(); ++fragment) {
-      if (first.version() < machine_.NextRound(fragment) || first.version() > Config().run.rounds) {
-        return absl::InvalidArgumentError(absl::StrFormat(
-            "the consensus has version %d; the data folder has committed %d rounds of fragment %d, of %d",
-            first.version(), machine_.NextRound(fragment), fragment, Config().run.rounds));
-      }
+    // The folder may be further, in some fragments, or in all where the worker's generation is newer.
+    const int64_t held = NewestVersion(ahead_.at(donor_));
+    if (first.version() < held || first.version() > Config().run.rounds) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("the consensus has version %d; worker \"%s\" held version %d, and the run is of %d rounds",
+                          first.version(), donor_, held, Config().run.rounds));
     }
     if (first.has_scalars() != (first.version() > 0)) {
       return absl::InvalidArgumentError("step scalars come with every version but 0");
@@ -283,7 +324,10 @@ void Driver::Impl::TakeConsensus(const v1::SeedRequest& first, std::string bytes
     reply(status);
     return;
   }
-  GivenConsensus given{.status = {}, .worker = first.worker_id(), .version = first.version()};
+  GivenConsensus given{.status = {},
+                       .worker = first.worker_id(),
+                       .version = first.version(),
+                       .same_generation = ahead_.at(donor_).generation() == run_->record.generation()};
   if (first.has_scalars()) {
     given.scalars = first.scalars();
   }
@@ -325,8 +369,8 @@ void Driver::Impl::PersistConsensus(const GivenConsensus& given, const PendingRe
     *header.add_consensus_digests() = DigestToProto(digest);
     *response.add_consensus_digests() = DigestToProto(digest);
   }
-  for (auto it = evaluations_.rbegin(); it != evaluations_.rend(); ++it) {
-    *header.add_evaluations() = *it;
+  for (auto it = evaluations_.rbegin(); it != evaluations_.rend() && given.same_generation; ++it) {
+    if (it->version() <= given.version) *header.add_evaluations() = *it;
   }
   if (given.scalars) {
     *header.mutable_scalars() = *given.scalars;

@@ -126,8 +126,8 @@ absl::Status Driver::Impl::RestoreConsensus(RecoveredRun run, const RecoveredSta
   }
   int64_t newest = version - 1;
   for (const auto& delta : recovered.deltas) newest = std::max(newest, delta->round);
-  world_.observer->OnRecovered(version, snapshot_->header.consensus_bytes() + snapshot_->header.residual_bytes(),
-                               newest);
+  world_.observer->OnRecovered(snapshot_->header.version(),
+                               snapshot_->header.consensus_bytes() + snapshot_->header.residual_bytes(), newest);
   run_->keeper.Adopt(std::move(run.arrays), std::move(run.digests), std::move(run.applied), std::move(scalars));
   for (const auto& delta : recovered.deltas) {
     if (delta->round >= version) {

@@ -13,14 +13,11 @@ namespace diloco {
 void Driver::Impl::Subscribe(const v1::SubscribeRequest& request, const std::shared_ptr<DeltaQueue>& queue,
                              const PendingReply<std::monostate>& reply) {
   absl::Status status = HearMember(request.run_id(), request.worker_id(), request.incarnation());
-  // A member of an older copy of the folder comes back without joining again, also where a coordinator that was held
-  // for it was killed. What its join said stands.
-  v1::HeldConsensus held;
-  held.set_generation(request.has_generation() ? request.generation() : status.ok() ? run_->record.generation() : 0);
-  *held.mutable_versions() = request.next_rounds();
-  if (status.ok() && CheckHeld(request.worker_id(), held).ok() && IsAhead(held) &&
-      !ahead_.contains(request.worker_id())) {
-    NoteHeld(request.worker_id(), held);
+  if (status.ok()) {
+    v1::HeldConsensus held;
+    held.set_generation(request.has_generation() ? request.generation() : run_->record.generation());
+    *held.mutable_versions() = request.next_rounds();
+    status = HearHeld(request.worker_id(), held);
   }
   if (status.ok()) {
     status = CheckHandsOut();
@@ -47,6 +44,12 @@ void Driver::Impl::OpenSnapshot(const v1::FetchSnapshotRequest& request, const P
       !status.ok()) {
     reply(status);
     return;
+  }
+  if (request.has_held()) {
+    if (const absl::Status status = HearHeld(request.worker_id(), request.held()); !status.ok()) {
+      reply(status);
+      return;
+    }
   }
   if (const absl::Status status = CheckHandsOut(); !status.ok()) {
     reply(status);

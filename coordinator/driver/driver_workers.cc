@@ -367,6 +367,7 @@ void Driver::Impl::TakeEvaluations(const v1::SessionRequest& request) {
     v1::EvaluationRecord record;
     record.set_run_id(options_.config.run.id);
     *record.mutable_evaluation() = evaluation;
+    record.set_generation(run_->record.generation());
     SubmitStore([store = world_.store, record] { return store->AppendEvaluation(record); },
                 [this, evaluation] {
                   evaluated_version_ = std::max(evaluated_version_, evaluation.version());

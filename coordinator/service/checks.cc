@@ -40,6 +40,10 @@ absl::Status CheckMember(const Request& request) {
   return absl::OkStatus();
 }
 
+absl::Status CheckHeldForm(const v1::HeldConsensus& held) {
+  return Limit("number of versions held", static_cast<uint64_t>(held.versions_size()), kMaxFragments);
+}
+
 }  // namespace
 
 absl::Status CheckForm(const v1::DescribeRunRequest& request) {
@@ -53,7 +57,7 @@ absl::Status CheckForm(const v1::JoinRequest& request) {
   for (const v1::TensorSpec& tensor : request.tensors()) {
     DILOCO_RETURN_IF_ERROR(Limit("name of a tensor, in bytes,", tensor.name().size(), kMaxTensorNameBytes));
   }
-  return Limit("number of versions held", static_cast<uint64_t>(request.held().versions_size()), kMaxFragments);
+  return CheckHeldForm(request.held());
 }
 
 absl::Status CheckForm(const v1::SessionRequest& request) {
@@ -84,7 +88,10 @@ absl::Status CheckForm(const v1::SubscribeRequest& request) {
   return Limit("number of next_rounds", static_cast<uint64_t>(request.next_rounds_size()), kMaxFragments);
 }
 
-absl::Status CheckForm(const v1::FetchSnapshotRequest& request) { return CheckMember(request); }
+absl::Status CheckForm(const v1::FetchSnapshotRequest& request) {
+  DILOCO_RETURN_IF_ERROR(CheckMember(request));
+  return CheckHeldForm(request.held());
+}
 
 absl::Status CheckForm(const v1::SeedRequest& request) {
   DILOCO_RETURN_IF_ERROR(CheckMember(request));

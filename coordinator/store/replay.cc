@@ -80,7 +80,7 @@ absl::Status Replay::Apply(const std::string& path, JournalGroup group) {
       case GroupKind::kRun: {
         DILOCO_ASSIGN_OR_RETURN(v1::RunRecord run, ParseSingle<v1::RunRecord>(group));
         if (state_.run != nullptr) DILOCO_RETURN_IF_ERROR(CheckRun(run.run_id()));
-        // A snapshot that replaced the consensus, and found no room for a journal of its own, is newer.
+        // Written behind the snapshot of a new generation, before the coordinator began anew with that.
         if (state_.run != nullptr && run.generation() < state_.run->generation()) return absl::OkStatus();
         state_.run = std::make_unique<v1::RunRecord>(std::move(run));
         return absl::OkStatus();
@@ -89,13 +89,14 @@ absl::Status Replay::Apply(const std::string& path, JournalGroup group) {
         DILOCO_ASSIGN_OR_RETURN(const v1::MemberRecord member, ParseSingle<v1::MemberRecord>(group));
         DILOCO_RETURN_IF_ERROR(CheckRun(member.run_id()));
         // As above: a new generation begins without the members of the one before.
-        if (member.generation() >= state_.run->generation()) AddMember(member);
+        if (IsOfThisGeneration(member)) AddMember(member);
         return absl::OkStatus();
       }
       case GroupKind::kEvaluation: {
         DILOCO_ASSIGN_OR_RETURN(const v1::EvaluationRecord record, ParseSingle<v1::EvaluationRecord>(group));
-        AddEvaluation(record.evaluation());
-        return CheckRun(record.run_id());
+        DILOCO_RETURN_IF_ERROR(CheckRun(record.run_id()));
+        if (IsOfThisGeneration(record)) AddEvaluation(record.evaluation());
+        return absl::OkStatus();
       }
       case GroupKind::kGlobalDelta:
         return ApplyGlobalDelta(std::move(group));

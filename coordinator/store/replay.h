@@ -28,6 +28,10 @@ class Replay {
   absl::Status ApplyGlobalDelta(JournalGroup group);
   absl::Status CheckRun(const std::string& run_id) const;
   void AddMember(const v1::MemberRecord& member) { members_[member.worker_id()] = member; }
+  template <typename Record>
+  bool IsOfThisGeneration(const Record& record) const {
+    return !record.has_generation() || record.generation() >= state_.run->generation();
+  }
   void AddEvaluation(const v1::Evaluation& evaluation) {
     evaluations_[{evaluation.version(), evaluation.worker_id()}] = evaluation;
   }

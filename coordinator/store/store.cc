@@ -199,11 +199,15 @@ absl::Status Store::Impl::WriteSnapshot(const v1::SnapshotRecord& header,
     const std::string path = SnapshotPath(options_.folder, sequence);
     const absl::StatusOr<uint64_t> consensus_offset =
         WriteSnapshotFile(files_, TemporaryPath(path), sequence, header, arrays);
-    DILOCO_RETURN_IF_ERROR(Publish(path, consensus_offset.status()));
+    absl::Status written = consensus_offset.status();
+    // What the journal before it holds does not follow a consensus that was replaced.
+    const bool replaces = header.run().generation() > (newest_ ? newest_->header.run().generation() : 0);
+    if (written.ok() && replaces) written = StartJournal(sequence, newer);
+    DILOCO_RETURN_IF_ERROR(Publish(path, written));
     snapshots_.insert(sequence);
     newest_ = SnapshotFile{path, *consensus_offset, header};
     // The snapshot is there, and neither of these has to be now.
-    const absl::Status started = StartJournal(sequence, newer);
+    const absl::Status started = replaces ? absl::OkStatus() : StartJournal(sequence, newer);
     if (!started.ok() && !DiskRefused(started)) return started;
     const absl::Status removed = RemoveOld();
     return DiskRefused(removed) ? absl::OkStatus() : removed;

@@ -1,7 +1,8 @@
 // The coordinator's durable state: an append-only journal and snapshots of the consensus in one folder.
 //
 //   DIR/LOCK                   held by the running process, names it
-//   DIR/journal-NNNNNNNNNN     records since the snapshot with that number, 0: before the first (journal_format.h)
+//   DIR/journal-NNNNNNNNNN     records behind those of the journal before it; when there is a snapshot of that number,
+//                              since then (journal_format.h)
 //   DIR/snapshot-NNNNNNNNNN    a SnapshotRecord and the raw consensus, numbered from 1 (snapshot_file.h)
 //   DIR/checkpoints/           not the store's: see the driver
 //
@@ -90,11 +91,12 @@ class Store {
 
   // Writes aside, syncs, renames, syncs the folder; then starts a new journal and drops what is no longer needed. OK
   // once the snapshot is durable: when the disk takes no more after that, the rest is done with the next snapshot, and
-  // this journal goes on. A snapshot that it did not take leaves no file behind. `arrays`: the raw part in the order of
-  // SnapshotRecord, of the size that the header says. Global deltas that were appended but are not in the snapshot
-  // (round >= header.version()) are given again in `newer`, rounds ascending for each fragment, so that the new journal
-  // holds them. `header` must hold the run, and every member and evaluation that is to be kept; the store itself
-  // carries the end record over.
+  // this journal goes on. The snapshot of a newer generation has its journal first, so that nothing which came before
+  // is ever replayed onto it. A snapshot that the disk did not take leaves no file behind, but for such a journal,
+  // which then goes on from the one before it. `arrays`: the raw part in the order of SnapshotRecord, of the size that
+  // the header says. Global deltas that were appended but are not in the snapshot (round >= header.version()) are given
+  // again in `newer`, rounds ascending for each fragment, so that the new journal holds them. `header` must hold the
+  // run, and every member and evaluation that is to be kept; the store itself carries the end record over.
   absl::Status WriteSnapshot(const v1::SnapshotRecord& header, absl::Span<const absl::Span<const float>> arrays,
                              absl::Span<const std::shared_ptr<const PublishedDelta>> newer);
 

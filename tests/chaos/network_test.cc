@@ -138,7 +138,7 @@ TEST(ReaderTest, OneThatStopsReadingHoldsNobodyUp) {
 TEST(JoinerTest, OneThatIsSlowerThanTheRoundsTakesPartAllTheSame) {
   constexpr int64_t kElements = 200'000;
   constexpr int64_t kSnapshotBytes = kElements * 8;  // Parameters and momentum.
-  constexpr int64_t kMaxRounds = 20;
+  constexpr int64_t kRoundsToCatchUp = 20;
   Cluster cluster({.config_yaml = "run: {id: joiner, workers: 2, rounds: 1000000}\n"
                                   "inner_steps: 10\n"
                                   "fragments: {count: 2}\n"
@@ -163,7 +163,7 @@ TEST(JoinerTest, OneThatIsSlowerThanTheRoundsTakesPartAllTheSame) {
     return at_work_in >= 0;
   })));
   std::cout << "  joined in round " << joined_at << ", merged in round " << at_work_in << '\n';
-  EXPECT_LE(at_work_in, joined_at + kMaxRounds);
+  EXPECT_LE(at_work_in, joined_at + kRoundsToCatchUp);
   EXPECT_TRUE(IsOk(cluster.CheckNothingLost()));
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/base/cpus.h"
+#include "common/base/limits.h"
 #include "common/base/name.h"
 #include "common/base/status_macros.h"
 #include "common/command_line/log_flags.h"
@@ -68,7 +69,7 @@ void AddFlags(CLI::App& app, RawFlags* raw, WorkerFlags* flags) {
   app.add_option("--checkpoint-every", flags->checkpoint_every,
                  "Rounds from one checkpoint to the next; SIGTERM and Ctrl-C write one too")
       ->envname("DILOCO_CHECKPOINT_EVERY")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
+      ->check(CLI::Range(int64_t{1}, kMaxRounds))
       ->capture_default_str();
   app.add_option("--connect-timeout", raw->connect_timeout,
                  "Give up when there is no coordinator for this long at first")

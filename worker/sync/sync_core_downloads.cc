@@ -41,6 +41,10 @@ void SyncCore::Carry(const FetchSnapshot& effect) {
   request.set_run_id(config_.run.id);
   request.set_worker_id(options_.worker_id);
   request.set_incarnation(options_.incarnation);
+  if (!fragments_.empty()) {
+    request.mutable_held()->set_generation(options_.generation);
+    for (const FragmentSync& fragment : fragments_) request.mutable_held()->add_versions(fragment.received());
+  }
   network_->FetchSnapshot(effect.call, std::move(request));
 }
 

@@ -93,6 +93,7 @@ TEST_F(CtlSteeringTest, ExtendsToATotal) {
   EXPECT_THAT(admin_.orders, ElementsAre("extend 200"));
   EXPECT_EQ(Run({"run", "extend"}), 2);
   EXPECT_EQ(Run({"run", "extend", "--rounds", "0"}), 2);
+  EXPECT_EQ(Run({"run", "extend", "--rounds", "1000000001"}), 2);
   admin_.error = grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the run has ended with 9 rounds");
   EXPECT_EQ(Run({"run", "extend", "--rounds", "10"}), 5);
   EXPECT_EQ(err_, "dilococtl: the run has ended with 9 rounds\n");

@@ -86,6 +86,16 @@ class LostDiskTest : public ::testing::Test {
     return coordinator_.Call(&Driver::RecoverConsensus, request);
   }
 
+  void Evaluate(HandWorker& worker, int64_t version) {
+    const HandWorker::Session session = worker.OpenSession();
+    v1::SessionRequest heartbeat = worker.Heartbeat();
+    v1::Evaluation* evaluation = heartbeat.add_evaluations();
+    evaluation->set_version(version);
+    evaluation->set_loss(1.0);
+    evaluation->set_tokens(1);
+    worker.Send(session, heartbeat);
+  }
+
   // The consensus that the workers had when the coordinator went, in the order of snapshots.
   std::vector<float> Consensus() const {
     std::vector<float> values;
@@ -137,6 +147,37 @@ TEST_F(LostDiskTest, ARunWhoseFolderIsGoneIsHeld) {
   EXPECT_FALSE(Join(west, std::nullopt)->directive().seed());
 }
 
+TEST_F(LostDiskTest, VersionsThatNoRunHasAreRefused) {
+  StartEmpty();
+  HandWorker east(&coordinator_, "east", 1);
+  for (const std::vector<int64_t>& versions :
+       std::vector<std::vector<int64_t>>{{}, {4}, {4, 4, 4}, {-1, 4}, {4, kMaxRounds + 1}}) {
+    const absl::Status refused = Join(east, Held(0, versions)).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr("versions that it holds; give one of 0 to 1000000000 for each of 2 fragments"));
+  }
+  EXPECT_EQ(Join(east, Held(kMaxGeneration + 1, {4, 4})).status().message(),
+            "worker \"east\" names generation 1000001 of the consensus; use 0 to 1000000");
+  EXPECT_NE(Status().state(), v1::RUN_STATE_HOLDING);
+  EXPECT_TRUE(Join(east, Held(kMaxGeneration, {4, kMaxRounds})).ok());
+}
+
+// While the disk is full it is that which people are told; they are told of the folder again when it is not any more.
+TEST_F(LostDiskTest, AFullDiskDoesNotHideForGoodThatTheFolderIsBehind) {
+  StartEmpty();
+  HandWorker east(&coordinator_, "east", 1);
+  ASSERT_TRUE(Join(east, Held(0, {4, 4})).ok());
+  coordinator_.files.Fail("append", 0, 1, absl::ResourceExhaustedError("No space left on device"));
+  coordinator_.driver->Join(HandWorker(&coordinator_, "west", 1).JoinRequest(), [](const auto&) {});
+  coordinator_.Pump();
+  EXPECT_THAT(coordinator_.observer.hold, HasSubstr("No space left on device"));
+  coordinator_.clock.Advance(kLongestDiskRetry);
+  coordinator_.Pump();
+  EXPECT_EQ(coordinator_.observer.hold, Status().reason());
+  EXPECT_THAT(coordinator_.observer.hold, HasSubstr("worker \"east\" holds version 4"));
+}
+
 TEST_F(LostDiskTest, AMemberOfAnOlderCopyIsFoundOutWithoutJoining) {
   StartWithTheCopy();
   HandWorker back(&coordinator_, "w0", 100);  // As the workers of the cluster are known.
@@ -145,6 +186,49 @@ TEST_F(LostDiskTest, AMemberOfAnOlderCopyIsFoundOutWithoutJoining) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("worker \"w0\" holds version 4 of the consensus and this data folder has version 2"));
   EXPECT_EQ(Status().state(), v1::RUN_STATE_HOLDING);
+}
+
+// One that was told to take the snapshot says what it holds before it is given an older one.
+TEST_F(LostDiskTest, WhoAsksForTheSnapshotIsFoundOutToo) {
+  StartWithTheCopy();
+  HandWorker back(&coordinator_, "w0", 100);
+  const auto fetch = [&](const v1::HeldConsensus& held) {
+    auto request = back.Signed<v1::FetchSnapshotRequest>();
+    *request.mutable_held() = held;
+    return coordinator_.Call(&Driver::OpenSnapshot, request).status();
+  };
+  EXPECT_TRUE(fetch(Held(0, {2, 2})).ok());
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_TRAINING);
+  EXPECT_EQ(fetch(Held(1, {1, 1})).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Status().state(), v1::RUN_STATE_HOLDING);
+  ASSERT_TRUE(Discard().ok());
+  StartAgain();
+  HandWorker again(&coordinator_, "w0", 101);
+  ASSERT_TRUE(Join(again, std::nullopt).ok());
+  auto request = again.Signed<v1::FetchSnapshotRequest>();
+  *request.mutable_held() = Held(1, {1, 1});
+  EXPECT_EQ(coordinator_.Call(&Driver::OpenSnapshot, request).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(again.Subscribe({2, 2}, kMaxSubscriberQueueBytes, 1).status().code(), absl::StatusCode::kAborted);
+  EXPECT_TRUE(again.Subscribe({2, 2}, kMaxSubscriberQueueBytes, 2).ok());
+}
+
+// Its end record would not be that of another consensus.
+TEST_F(LostDiskTest, AFolderWhoseRunHasEndedTakesNoConsensus) {
+  StartWithTheCopy();
+  HandWorker first(&coordinator_, "w0", 100);
+  HandWorker second(&coordinator_, "w1", 101);
+  for (int64_t round = 2; round < kRounds; ++round) {
+    for (const int fragment : {0, 1}) {
+      for (HandWorker* worker : {&first, &second}) {
+        ASSERT_EQ(worker->Contribute(fragment, round, 1)->verdict(), v1::CONTRIBUTION_VERDICT_STORED);
+      }
+    }
+  }
+  ASSERT_EQ(Status().state(), v1::RUN_STATE_ENDED) << Status().reason();
+  EXPECT_FALSE(first.Subscribe({1, 1}, kMaxSubscriberQueueBytes, 3).ok());
+  const absl::Status refused = Recover("w0").status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("the run has ended in this data folder"));
 }
 
 TEST_F(LostDiskTest, WhatTheFolderHasIsNoReasonToHold) {
@@ -156,11 +240,6 @@ TEST_F(LostDiskTest, WhatTheFolderHasIsNoReasonToHold) {
   EXPECT_EQ(Status().state(), v1::RUN_STATE_TRAINING);
   EXPECT_EQ(Recover("east").status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Discard().status().code(), absl::StatusCode::kFailedPrecondition);
-  for (const std::vector<int64_t>& versions :
-       std::vector<std::vector<int64_t>>{{}, {3}, {3, 3, 3}, {-1, 3}, {3, 1'000'000'001}}) {
-    EXPECT_EQ(Join(east, Held(0, versions)).status().code(), absl::StatusCode::kInvalidArgument);
-  }
-  EXPECT_EQ(Status().state(), v1::RUN_STATE_TRAINING);
 }
 
 // One worker's word does not hold a run that this process has seen from its beginning.
@@ -284,7 +363,7 @@ TEST_F(LostDiskTest, AConsensusThatIsNoneIsRefusedAndTheRunStaysHeld) {
   EXPECT_EQ(refused(request, values), kInvalid);
   values.pop_back();
   EXPECT_EQ(refused(request, values), kInvalid);
-  request.set_version(1);  // The folder has 2.
+  request.set_version(3);  // It said 4.
   EXPECT_EQ(refused(request, Consensus()), kInvalid);
   request.set_version(kRounds + 1);
   EXPECT_EQ(refused(request, Consensus()), kInvalid);
@@ -349,28 +428,87 @@ TEST_F(LostDiskTest, AnEmptyFolderIsAcceptedAndSeededAnew) {
   EXPECT_TRUE(again.Seed(SimWorker::InitialParameters(11)).ok());
 }
 
-// The coordinator died before the new generation had a journal of its own: the one before names the members of old.
-TEST_F(LostDiskTest, ANewGenerationWithoutAJournalHasNoMembersEither) {
+// Whoever joins between an order and the start that follows it is in the journal, and no member all the same.
+TEST_F(LostDiskTest, WhatIsWrittenBehindANewGenerationIsOfTheOneBefore) {
   StartWithTheCopy();
   HandWorker east(&coordinator_, "east", 1);
   ASSERT_TRUE(Join(east, Held(0, {4, 4})).ok());
-  ASSERT_TRUE(Discard().ok());
-  std::filesystem::path newest;
-  for (const auto& entry : std::filesystem::directory_iterator(coordinator_.data())) {
-    if (entry.path().filename().string().starts_with("journal-")) newest = std::max(newest, entry.path());
+  HandWorker west(&coordinator_, "west", 1);
+  v1::RecoverConsensusRequest discard;
+  discard.set_discard_workers(true);
+  coordinator_.driver->RecoverConsensus(discard, [](const auto&) {});
+  coordinator_.driver->Join(west.JoinRequest(), [](const auto&) {});
+  coordinator_.Pump();
+  StartAgain();
+  for (HandWorker* worker : {&east, &west}) {
+    EXPECT_EQ(worker->Subscribe({2, 2}).status().code(), absl::StatusCode::kAborted);
   }
-  coordinator_.observer.start_again.clear();
-  coordinator_.Crash();
-  ASSERT_TRUE(std::filesystem::remove(newest));
-  ASSERT_TRUE(coordinator_.Start().ok());
-  EXPECT_EQ(east.Subscribe({2, 2}).status().code(), absl::StatusCode::kAborted);
-  // What comes now goes into that same journal.
-  HandWorker again(&coordinator_, "east", 2);
+  HandWorker again(&coordinator_, "west", 2);
   EXPECT_EQ(Join(again, std::nullopt)->generation(), 1U);
   coordinator_.Crash();
   ASSERT_TRUE(coordinator_.Start().ok());
   EXPECT_TRUE(again.Subscribe({2, 2}).ok());
-  EXPECT_EQ(east.Subscribe({2, 2}).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(west.Subscribe({2, 2}).status().code(), absl::StatusCode::kAborted);
+}
+
+// The folder is of an older generation, and went further in it than the worker has in its own. Nothing of the folder's
+// global deltas is taken for what follows.
+TEST_F(LostDiskTest, TheConsensusOfANewerGenerationMayHaveALowerVersion) {
+  StartWithTheCopy();
+  HandWorker east(&coordinator_, "east", 1);
+  ASSERT_TRUE(Join(east, Held(3, {1, 1})).ok());
+  EXPECT_THAT(Status().reason(), HasSubstr("worker \"east\" holds version 1 of generation 3 of the consensus and this "
+                                           "data folder has version 2 of generation 0"));
+  Evaluate(east, 1);
+  EXPECT_GT(Status().evaluations_size(), 0);
+  const auto recovered = Recover("east");
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_EQ(recovered->version(), 1);
+  EXPECT_EQ(recovered->folder_version(), 2);
+  const auto given = east.SendSeed(ConsensusRequest(east, 1), Consensus());
+  ASSERT_TRUE(given.ok()) << given.status();
+  StartAgain();
+  for (int start = 0; start < 2; ++start) {
+    EXPECT_EQ(Status().rounds_committed(), 1);
+    EXPECT_EQ(Status().snapshot_version(), 1);
+    EXPECT_EQ(Status().evaluations_size(), 0) << "they are of another consensus";
+    coordinator_.Crash();
+    const absl::Status started = coordinator_.Start();
+    ASSERT_TRUE(started.ok()) << started;
+  }
+  HandWorker again(&coordinator_, "east", 2);
+  const auto joined = Join(again, std::nullopt);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(joined->generation(), 4U);
+  EXPECT_EQ(joined->first_round(), 1);
+  for (const int fragment : {0, 1}) {
+    ASSERT_EQ(again.Contribute(fragment, 1, 1)->verdict(), v1::CONTRIBUTION_VERDICT_STORED);
+  }
+  EXPECT_EQ(Status().rounds_committed(), 2);
+}
+
+// Else the model of a version that was made once more would be the one from before.
+TEST_F(LostDiskTest, CheckpointsOfTwoGenerationsAreApart) {
+  StartWithTheCopy();
+  const auto save = [this] { return coordinator_.Call(&Driver::SaveCheckpoint, v1::SaveCheckpointRequest()); };
+  const auto before = save();
+  ASSERT_TRUE(before.ok()) << before.status();
+  HandWorker east(&coordinator_, "east", 1);
+  ASSERT_TRUE(Join(east, Held(0, {4, 4})).ok());
+  ASSERT_TRUE(Discard().ok());
+  StartAgain();
+  const auto after = save();
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ(after->version(), before->version());
+  EXPECT_EQ(after->path(), before->path() + "-generation-1");
+  EXPECT_EQ(save()->path(), after->path());
+  const auto listed = coordinator_.Call(&Driver::ListCheckpoints, v1::ListCheckpointsRequest());
+  ASSERT_GE(listed->checkpoints_size(), 2);
+  EXPECT_EQ(listed->checkpoints(0).path(), after->path());
+  EXPECT_EQ(listed->checkpoints(1).path(), before->path());
+  coordinator_.Crash();
+  ASSERT_TRUE(coordinator_.Start().ok());
+  EXPECT_EQ(Status().checkpoint_path(), after->path());
 }
 
 // A newer generation than the folder's is ahead, whatever its versions.

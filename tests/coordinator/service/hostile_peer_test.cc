@@ -137,11 +137,13 @@ rounds: {quorum: 1, grace_window: 0s}
   // operator decides: nobody could tell it from the truth (driver_lost_disk_test).
   static bool SaysThatItHoldsSomething(const MethodDescriptor& method, const std::string& bytes) {
     v1::JoinRequest join;
+    v1::FetchSnapshotRequest fetch;
     v1::SubscribeRequest subscribe;
     if (method.name() == "Join") return join.ParseFromString(bytes) && join.held().versions_size() > 0;
+    if (method.name() == "FetchSnapshot") return fetch.ParseFromString(bytes) && fetch.held().versions_size() > 0;
     return method.name() == "Subscribe" && subscribe.ParseFromString(bytes) &&
-           std::any_of(subscribe.next_rounds().begin(), subscribe.next_rounds().end(),
-                       [](int64_t round) { return round > 0; });
+           (subscribe.generation() > 0 || std::any_of(subscribe.next_rounds().begin(), subscribe.next_rounds().end(),
+                                                      [](int64_t round) { return round > 0; }));
   }
 
   // An operator's order to this run, which would be obeyed: the run would not be what it was to be.

@@ -108,6 +108,58 @@ void ExpectGoesOn(FaultFileSystem& files) {
   ASSERT_THAT(recovered.warnings, IsEmpty());
 }
 
+// The consensus is replaced by one of version 1, however far the folder is.
+absl::Status WriteGeneration(Store* store) {
+  const std::vector<float> consensus = MakeConsensus(1);
+  v1::SnapshotRecord header;
+  *header.mutable_run() = MakeRun();
+  header.mutable_run()->set_generation(1);
+  header.set_version(1);
+  header.set_consensus_bytes(consensus.size() * sizeof(float));
+  return store->WriteSnapshot(header, {absl::Span<const float>(consensus)}, {});
+}
+
+// What the journals of the generation before hold does not follow the new one, though their rounds would.
+TEST(CrashTest, ANewGenerationReplacesEverythingOrNothingWhereverThePowerGoes) {
+  bool finished = false;
+  int at = 0;
+  for (; !finished; ++at) {
+    for (const Unsynced unsynced : kAllUnsynced) {
+      SCOPED_TRACE(absl::StrFormat("change %d, unsynced %d", at, static_cast<int>(unsynced)));
+      FaultFileSystem files;
+      RecoveredState recovered;
+      absl::StatusOr<std::unique_ptr<Store>> store = OpenStore(files, recovered);
+      ASSERT_TRUE(store.ok()) << store.status();
+      Recorder recorder(store->get());
+      ASSERT_TRUE(recorder.Run(MakeRun()).ok());
+      ASSERT_TRUE(recorder.Snapshot(0).ok());
+      for (const int64_t round : {0, 1, 2}) {
+        for (const int fragment : {0, 1}) ASSERT_TRUE(recorder.Delta(MakeDelta(fragment, round)).ok());
+      }
+      files.FailAt(at, absl::UnavailableError("the power is gone"), /*for_good=*/true);
+      finished = WriteGeneration(store->get()).ok();
+      store->reset();
+      files.Crash(unsynced);
+      store = OpenStore(files, recovered);
+      ASSERT_TRUE(store.ok()) << store.status();
+      if (recovered.run->generation() == 0) {
+        ASSERT_FALSE(finished);
+        ASSERT_EQ(Summarise(recovered), recorder.expected());
+        continue;
+      }
+      ASSERT_EQ(recovered.consensus, MakeConsensus(1));
+      ASSERT_TRUE(recovered.deltas.empty());
+      ASSERT_TRUE((*store)->AppendGlobalDelta(*MakeDelta(0, 1)).ok());
+      store->reset();
+      store = OpenStore(files, recovered);
+      ASSERT_TRUE(store.ok()) << store.status();
+      ASSERT_EQ(recovered.snapshot->version(), 1);
+      ASSERT_EQ(recovered.deltas.size(), 1U);
+    }
+  }
+  EXPECT_GT(at, 8);
+}
+
 TEST(CrashTest, PowerCutAtEveryChangeKeepsWhatWasAcknowledged) {
   const int changes = ChangesOfAWholeRun();
   ASSERT_GT(changes, 100);
@@ -427,6 +479,17 @@ TEST_F(OrderTest, SnapshotIsDurableBeforeItsJournalAndThatBeforeAnythingIsDroppe
                   "sync-folder data", "create data/journal-0000000003.tmp", "append data/journal-0000000003.tmp",
                   "sync data/journal-0000000003.tmp", "rename data/journal-0000000003.tmp data/journal-0000000003",
                   "sync-folder data", "remove data/snapshot-0000000001", "remove data/journal-0000000001"));
+}
+
+TEST_F(OrderTest, TheSnapshotOfANewGenerationComesBehindItsJournal) {
+  const size_t from = files_.operations().size();
+  ASSERT_TRUE(WriteGeneration(store_.get()).ok());
+  EXPECT_THAT(Operations(from),
+              ElementsAre("create data/snapshot-0000000002.tmp", "append data/snapshot-0000000002.tmp",
+                          "sync data/snapshot-0000000002.tmp", "create data/journal-0000000002.tmp",
+                          "append data/journal-0000000002.tmp", "sync data/journal-0000000002.tmp",
+                          "rename data/journal-0000000002.tmp data/journal-0000000002", "sync-folder data",
+                          "rename data/snapshot-0000000002.tmp data/snapshot-0000000002", "sync-folder data"));
 }
 
 }  // namespace
