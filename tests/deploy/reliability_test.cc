@@ -54,5 +54,17 @@ TEST(ReliabilityTest, EveryTestThatItNamesExists) {
   EXPECT_GT(named, 100u);
 }
 
+TEST(ReliabilityTest, EveryLimitOfTheServiceHasARow) {
+  const std::string text = Read("tests/RELIABILITY.md");
+  const std::string limits = Read("common/base/limits.h");
+  const std::regex constant(R"(\binline constexpr \S+ (kMax\w+) )");
+  size_t found = 0;
+  for (std::sregex_iterator it(limits.begin(), limits.end(), constant), end; it != end; ++it) {
+    ++found;
+    EXPECT_NE(text.find("`" + (*it)[1].str() + "`"), std::string::npos) << (*it)[1] << " is not in RELIABILITY.md";
+  }
+  EXPECT_GT(found, 20u);
+}
+
 }  // namespace
 }  // namespace diloco

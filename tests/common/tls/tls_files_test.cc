@@ -85,8 +85,8 @@ TEST_F(TlsFilesTest, WhatCannotBeReadOrHoldsSomethingElse) {
     files.*file = folder_.File("empty.pem");
     WriteFile(files.*file, "");
     EXPECT_THAT(FaultOf(files, files.*file), HasSubstr("use PEM"));
-    WriteFile(files.*file, std::string((size_t{1} << 20) + 1, 'x'));
-    EXPECT_THAT(FaultOf(files, files.*file), HasSubstr("more than"));
+    WriteFile(files.*file, std::string(kMaxPemBytes + 1, 'x'));
+    EXPECT_THAT(FaultOf(files, files.*file), HasSubstr("has more than 1048576 bytes"));
   }
   TlsFiles swapped = {.certificate = files_.key, .key = files_.certificate, .authority = files_.authority};
   EXPECT_THAT(FaultOf(swapped, files_.key), HasSubstr("holds no certificate"));

@@ -83,6 +83,9 @@ TEST_F(CertsCommandTest, WhatIsWrongIsOneSentenceAndNothingIsMade) {
         Case{{"init", "--run", "r1", "--out", certs_, "--coordinator-name", "h:7070"}, 2, "h:7070"},
         Case{{"init", "--run", "r1", "--out", certs_, "--coordinator-name", "h", "--worker", "../x"}, 2, "--worker"},
         Case{{"init", "--run", "r1", "--out", certs_, "--coordinator-name", "h", "--days", "0"}, 2, "--days"},
+        Case{{"init", "--run", "r1", "--out", certs_, "--coordinator-name", "h", "--days", "3651"},
+             2,
+             "--days: Value 3651 not in range 1 to 3650"},
         Case{{"issue", "--out", certs_}, 4, "there is no authority"}}) {
     EXPECT_EQ(Run(wrong.arguments), wrong.exit_code) << err_;
     EXPECT_THAT(err_, HasSubstr(wrong.part));

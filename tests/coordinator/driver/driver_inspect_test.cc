@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <vector>
+
+#include "absl/strings/str_format.h"
 
 #include "tests/coordinator/driver/hand_worker.h"
 
@@ -103,6 +106,54 @@ TEST_F(DriverInspectTest, ListsCheckpointsNewestFirst) {
   EXPECT_EQ(listed->checkpoints(0).size_bytes(), saved->size_bytes());
   EXPECT_GE(listed->checkpoints(0).age().seconds(), 0);
   EXPECT_EQ(listed->checkpoints(1).version(), 0);
+}
+
+TEST_F(DriverInspectTest, OfManyCheckpointsTheNewestAreListed) {
+  const auto saved = coordinator_.Call(&Driver::SaveCheckpoint, v1::SaveCheckpointRequest());
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  const std::filesystem::path folder = std::filesystem::path(saved->path()).parent_path();
+  constexpr int kSaved = static_cast<int>(kMaxListedCheckpoints) + 5;
+  for (int version = 1; version < kSaved; ++version) {
+    std::filesystem::copy(saved->path(), folder / absl::StrFormat("round-%08d", version));
+  }
+  const auto listed = Checkpoints();
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  ASSERT_EQ(listed->checkpoints_size(), static_cast<int>(kMaxListedCheckpoints));
+  EXPECT_EQ(listed->checkpoints(0).version(), kSaved - 1);
+}
+
+// Of many fragments with several open rounds each.
+TEST(DescribeWorkerTest, OfManyOpenRoundsTheOldestAreSaid) {
+  constexpr int kFragments = 600;
+  Coordinator coordinator(
+      absl::StrFormat("run: {id: test, workers: 1, rounds: 9}\nmethod: eager\ninner_steps: 4\nmax_late: 1\n"
+                      "fragments: {count: %d}\n",
+                      kFragments));
+  ASSERT_TRUE(coordinator.Start().ok());
+  ASSERT_GT(kFragments * coordinator.config().OpenRounds(), static_cast<int>(kMaxWorkerRounds));
+  HandWorker east(&coordinator, "east", 1);
+  v1::JoinRequest join = east.JoinRequest();
+  const v1::TensorSpec layer = join.tensors(0);
+  join.clear_tensors();
+  for (int i = 0; i < kFragments; ++i) {
+    v1::TensorSpec* tensor = join.add_tensors();
+    *tensor = layer;
+    tensor->set_name(absl::StrFormat("layer%d", i));
+    tensor->set_layer(i);
+  }
+  const auto joined = coordinator.Call(&Driver::Join, join);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  const std::vector<float> parameters(kFragments * 5, 1.0F);
+  v1::SeedRequest seed = east.SeedRequest(parameters);
+  *seed.mutable_layout_digest() = joined->layout_digest();
+  ASSERT_TRUE(east.SendSeed(seed, parameters).ok());
+  v1::DescribeWorkerRequest request;
+  request.set_worker_id("east");
+  const auto described = coordinator.Call(&Driver::DescribeWorker, request);
+  ASSERT_TRUE(described.ok()) << described.status();
+  ASSERT_EQ(described->rounds_size(), static_cast<int>(kMaxWorkerRounds));
+  for (int i = 0; i < kFragments; ++i) EXPECT_EQ(described->rounds(i).round(), 0);
+  EXPECT_EQ(described->rounds(kFragments).round(), 1);
 }
 
 }  // namespace

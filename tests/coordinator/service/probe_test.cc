@@ -79,6 +79,20 @@ TEST_F(ProbeTest, EndsInTimeWhateverItsCallerDoes) {
   EXPECT_EQ(status.error_message(), "a probe ends after 50ms");
 }
 
+TEST_F(ProbeTest, EndsAfterSoManyBytesBothWays) {
+  Start();
+  WireWorker worker = Worker();
+  const Probe probe = Open(worker);
+  const v1::ProbeRequest request = Request(kMaxChunkBytes, kMaxChunkBytes);
+  v1::ProbeResponse response;
+  uint64_t bytes = 0;
+  while (Exchange(probe, request, &response)) bytes += request.payload().size() + response.payload().size();
+  EXPECT_EQ(bytes, kMaxProbeBytes);
+  const grpc::Status status = probe.stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(status.error_message(), "a probe ends after 4294967296 bytes");
+}
+
 TEST_F(ProbeTest, ACallerThatIsGoneFreesThePlace) {
   Start();
   WireWorker worker = Worker();
