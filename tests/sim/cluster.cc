@@ -10,6 +10,11 @@
 
 #include "common/base/limits.h"
 #include "common/layout/layout.h"
+#include "diloco/v1/admin.pb.h"
+#include "diloco/v1/checkpoint.pb.h"
+#include "diloco/v1/journal.pb.h"
+#include "diloco/v1/types.pb.h"
+#include "diloco/v1/worker.pb.h"
 
 namespace diloco::sim {
 namespace {
@@ -38,10 +43,18 @@ std::vector<FragmentFacts> FactsOf(const Scenario& scenario) {
   return facts;
 }
 
+// How long an operator makes a run of so many rounds, at most.
+int64_t LongestOf(int64_t rounds) { return 2 * rounds; }
+
 ClusterSize SizeOf(const Scenario& scenario) {
   ClusterSize size = {.workers = static_cast<int>(scenario.workers.size()),
+                      .rounds = scenario.config.run.rounds,
                       .subscriber_queue_bytes = scenario.service.subscriber_queue_bytes,
                       .chunk_bytes = kMaxChunkBytes};
+  if (std::ranges::count(scenario.faults, Fault::kSteer) > 0) {
+    size.rounds = LongestOf(scenario.config.run.rounds);
+    size.changes = static_cast<int>(std::min<int64_t>(kMaxRunChanges, size.rounds));
+  }
   for (const Scenario::Worker& worker : scenario.workers) {
     size.chunk_bytes = std::min(size.chunk_bytes, worker.options.chunk_bytes);
   }
@@ -63,6 +76,15 @@ RunConfig ForCoordinator(RunConfig config, Shim shim) {
   return config;
 }
 
+// Built when they are first asked for, once for all processes: else the first of a program's seeds would pay for them.
+void BuildDescriptors() {
+  v1::Digest::descriptor();
+  v1::JoinRequest::descriptor();
+  v1::GetStatusRequest::descriptor();
+  v1::RunRecord::descriptor();
+  v1::CheckpointRecord::descriptor();
+}
+
 }  // namespace
 
 Cluster::Cluster(Scenario scenario, Shim shim)
@@ -79,6 +101,7 @@ Cluster::Cluster(Scenario scenario, Shim shim)
                    {.loop = &loop_, .random = &random_, .disk = &disk_, .points = &points_, .witness = &auditor_}),
       service_(scenario_.service, shim, &coordinator_, &random_),
       longest_(scenario_.config.run.rounds) {
+  BuildDescriptors();
   ForgetHeaps();
   if (shim == Shim::kPublishBeforeSync) disk_.IgnoreSyncs();
   disk_.SetOnAppend([this](std::string_view message) { auditor_.OnJournaled(service_.OnJournaled(message)); });
@@ -259,8 +282,8 @@ void Cluster::Steer() {
   if (random_.Chance(0.1)) {
     auditor_.OnStopAsked();
     Ask(&Driver::StopRun, v1::StopRunRequest());
-  } else if (random_.Chance(0.3) && longest_ < 2 * config.run.rounds) {
-    longest_ += random_.Between(1, 3);
+  } else if (random_.Chance(0.3) && longest_ < LongestOf(config.run.rounds)) {
+    longest_ = std::min(longest_ + random_.Between(1, 3), LongestOf(config.run.rounds));
     auditor_.OnLengthAsked(longest_);
     v1::ExtendRunRequest request;
     request.set_rounds(longest_);
@@ -287,6 +310,8 @@ void Cluster::LoseDisk() {
   if (!auditor_.IsBehind(&disk_, kFolder)) return disk_.Replace(kFolder, whole);
   auditor_.Note("the disk is lost, or an older copy");
   auditor_.OnFolderLost();
+  service_.OnFolderLost();
+  ++disks_lost_;
   RecoverConsensus();
 }
 

@@ -39,6 +39,8 @@ class Cluster {
   // The most that the coordinator has held, and any worker, against what it may.
   MemoryUse CoordinatorMemory() const { return {coordinator_.most_held(), TotalBytes(coordinator_bound_)}; }
   MemoryUse WorkerMemory() const;
+  // Of the coordinator; each was noticed, or the run has failed.
+  uint64_t disks_lost() const { return disks_lost_; }
   // What everybody is doing, and why the run has not ended.
   std::string Describe();
 
@@ -81,8 +83,9 @@ class Cluster {
   std::vector<std::unique_ptr<WorkerNode>> workers_;
   std::set<std::string> draining_;  // Asked to, and not gone yet.
   int64_t longest_;                 // Rounds that were asked for.
-  Disk::Copy copy_;                 // Of the coordinator's folder, taken at some time.
-  std::string hold_reason_;         // As the coordinator said last; empty: the run is not held.
+  uint64_t disks_lost_ = 0;
+  Disk::Copy copy_;          // Of the coordinator's folder, taken at some time.
+  std::string hold_reason_;  // As the coordinator said last; empty: the run is not held.
   bool healed_ = false;
 };
 

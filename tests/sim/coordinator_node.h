@@ -99,6 +99,9 @@ class CoordinatorNode final : public Process, private DriverObserver {
   void OnRoundWaiting(int fragment, int64_t round, const std::string& reason) override;
   void OnHold(HoldCause cause, const std::string& reason) override;
   void OnRunPaused() override { ShowPaused(true); }
+  void OnRunStopped(int64_t rounds) override {
+    if (!dying_) witness_.OnRunStopped(rounds);
+  }
   void OnRunResumed() override { ShowPaused(false); }
   // The next life finds the folder as it is.
   void OnStartAgain(const std::string& reason) override { fatal_ = absl::UnavailableError(reason); }

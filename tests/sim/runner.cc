@@ -29,9 +29,10 @@ std::string DescribeFailure(const Cluster& cluster, Shim shim) {
 
 std::string RunnerResult::Summary() const {
   const std::string figures = absl::StrFormat(
-      "%d seeds, %d events, %d global deltas, %d contributions merged, %d deaths of the coordinator, %.0f s of "
+      "%d seeds, %d events, %d global deltas, %d contributions merged, %d deaths of the coordinator, %d lost disks, "
+      "%.0f s of "
       "simulated time in %.1f s; memory at most %.0f %% and %.0f %% of what the coordinator and a worker may hold",
-      seeds, events, global_deltas, contributions_merged, coordinator_deaths, simulated_seconds, seconds,
+      seeds, events, global_deltas, contributions_merged, coordinator_deaths, disks_lost, simulated_seconds, seconds,
       100 * coordinator_memory, 100 * worker_memory);
   return failure.empty() ? figures : absl::StrCat(failure, "\n\n", figures);
 }
@@ -48,6 +49,7 @@ RunnerResult RunSeeds(const RunnerOptions& options) {
     result.global_deltas += cluster.auditor().deltas();
     result.contributions_merged += cluster.auditor().merged();
     result.coordinator_deaths += cluster.coordinator().deaths();
+    result.disks_lost += cluster.disks_lost();
     result.simulated_seconds += absl::ToDoubleSeconds(cluster.loop().Elapsed());
     result.coordinator_memory = std::max(result.coordinator_memory, cluster.CoordinatorMemory().share());
     result.worker_memory = std::max(result.worker_memory, cluster.WorkerMemory().share());

@@ -21,6 +21,7 @@ struct RunnerResult {
   uint64_t global_deltas = 0;
   uint64_t contributions_merged = 0;
   uint64_t coordinator_deaths = 0;
+  uint64_t disks_lost = 0;
   double simulated_seconds = 0;
   double seconds = 0;
   double coordinator_memory = 0;  // The most that one has held, as a share of what it may hold.

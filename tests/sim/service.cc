@@ -90,6 +90,10 @@ void Service::Upload(const std::shared_ptr<Stream>& stream, v1::UploadRequest re
 
 void Service::Subscribe(const std::shared_ptr<Stream>& stream, v1::SubscribeRequest request,
                         Arrived<v1::SubscribeResponse> arrived) {
+  if (forgets_held_) {
+    request.clear_generation();
+    for (int64_t& round : *request.mutable_next_rounds()) round = 0;
+  }
   auto subscription = std::make_shared<Subscription>();
   subscription->stream = stream;
   subscription->worker = request.worker_id();
@@ -141,6 +145,7 @@ void Service::PumpSubscription(const std::shared_ptr<Subscription>& subscription
 
 void Service::FetchSnapshot(const std::shared_ptr<Stream>& stream, v1::FetchSnapshotRequest request,
                             Arrived<v1::FetchSnapshotResponse> arrived) {
+  if (forgets_held_) request.clear_held();
   auto reader = std::make_shared<SnapshotReader>();
   reader->stream = stream;
   reader->arrived = std::move(arrived);

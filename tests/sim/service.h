@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -33,10 +34,16 @@ class Service {
   // No more duplicates and damage.
   void Heal() { options_.duplicate_chance = options_.corrupt_chance = 0; }
 
+  // The coordinator's folder is another one from now on.
+  void OnFolderLost() { forgets_held_ = shim_ == Shim::kForgetHeld; }
+
   // One request, one answer: `answered` runs in the worker's process.
   template <typename Request, typename Response>
   void Unary(const std::shared_ptr<Stream>& stream, void (Driver::*method)(Request, Reply<Response>), Request request,
              std::function<void(const Response&)> answered) {
+    if constexpr (std::is_same_v<Request, v1::JoinRequest>) {
+      if (forgets_held_) request.clear_held();
+    }
     (node_.driver()->*method)(std::move(request), AnswerOn<Response>(stream, std::move(answered)));
     node_.ScheduleTurn();
   }
@@ -85,6 +92,7 @@ class Service {
   std::map<std::string, uint64_t> newest_incarnation_;  // For Shim::kForgetIncarnation.
   std::vector<std::weak_ptr<Subscription>> subscriptions_;
   SettledLie journal_lie_;
+  bool forgets_held_ = false;
   std::deque<v1::SubscribeResponse> kept_downloads_;  // For Shim::kKeepDownloads.
 };
 

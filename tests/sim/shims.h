@@ -17,6 +17,7 @@ enum class Shim {
   kSettledListAdds,    // A line is there that nobody settled.
   kShortGrace,         // The coordinator waits half as long for the rest of a round.
   kKeepDownloads,      // Workers keep every message of a global delta that they are sent.
+  kForgetHeld,         // A coordinator that has lost its disk is not told what workers hold.
 };
 
 struct NamedShim {
@@ -24,10 +25,15 @@ struct NamedShim {
   Shim shim;
 };
 inline constexpr NamedShim kShims[] = {
-    {"publish-before-sync", Shim::kPublishBeforeSync}, {"uncommitted-state", Shim::kUncommittedState},
-    {"count-duplicate", Shim::kCountDuplicate},        {"forget-incarnation", Shim::kForgetIncarnation},
-    {"settled-list-drops", Shim::kSettledListDrops},   {"settled-list-adds", Shim::kSettledListAdds},
-    {"keep-downloads", Shim::kKeepDownloads},          {"short-grace", Shim::kShortGrace},
+    {"publish-before-sync", Shim::kPublishBeforeSync},
+    {"uncommitted-state", Shim::kUncommittedState},
+    {"count-duplicate", Shim::kCountDuplicate},
+    {"forget-incarnation", Shim::kForgetIncarnation},
+    {"settled-list-drops", Shim::kSettledListDrops},
+    {"settled-list-adds", Shim::kSettledListAdds},
+    {"keep-downloads", Shim::kKeepDownloads},
+    {"short-grace", Shim::kShortGrace},
+    {"forget-held", Shim::kForgetHeld},
 };
 
 // What the settled-list shims make of the messages of global deltas, in their order: the list changed, and the commit

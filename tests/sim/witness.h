@@ -30,6 +30,7 @@ class Witness {
   virtual void OnHold(const std::string& reason) = 0;
   // An operator pauses the run, or lets it go on.
   virtual void OnPaused(bool paused) = 0;
+  virtual void OnRunStopped(int64_t rounds) = 0;
   // Why the fragment's oldest round has not closed.
   virtual void OnRoundWaiting(int fragment, int64_t round, const std::string& reason) = 0;
   // The round's set is fixed; then, why it closed.

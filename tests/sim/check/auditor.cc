@@ -145,16 +145,17 @@ void Auditor::OnJournaled(std::string_view message) {
 void Auditor::OnPublished(int fragment, int64_t round) {
   const HeapScope own(kHeapOfTest);
   const Place place(fragment, round);
-  if (lost_) {
-    return Fail(
-        absl::StrFormat("fragment %d, round %d is published, though the coordinator has lost its disk and "
-                        "workers hold more than it has",
-                        fragment, round));
-  }
-  if (published_.contains(place)) {
-    return Fail(absl::StrFormat("fragment %d, round %d is published twice", fragment, round));
-  }
   const auto journaled = journaled_.find(place);
+  if (const auto before = published_.find(place); before != published_.end()) {
+    // By a coordinator that lost it, before whoever has it has said so. The same again does no harm.
+    if (!lost_ || journaled == journaled_.end() || journaled->second.chunks != before->second.chunks ||
+        journaled->second.settled != before->second.settled) {
+      return Fail(absl::StrFormat("fragment %d, round %d is published twice", fragment, round));
+    }
+    before->second = std::move(journaled->second);
+    journaled_.erase(journaled);
+    return;
+  }
   if (journaled == journaled_.end() || journaled->second.commit.empty()) {
     return Fail(absl::StrFormat("fragment %d, round %d is published, but was not journaled", fragment, round));
   }

@@ -7,8 +7,9 @@
 //   everything stored is settled           what one life of the coordinator acknowledged, by the end of it
 //   every round closes or says why         what people are told, against the configuration and the clock
 //   rates are told before they hold        each worker's settings against the averages that it gets after them
-//   nobody is rewound silently             after the coordinator lost its disk nothing is published before there is
-//                                          another generation, which begins with a consensus that was published
+//   nobody is rewound silently             after the coordinator lost its disk nothing else is published for a round
+//                                          that was, before there is another generation, which begins with a consensus
+//                                          that was published
 //   only the current process counts        bytes of a replaced incarnation are never acknowledged
 #pragma once
 
@@ -47,6 +48,7 @@ class Auditor final : public Witness {
   void OnCoordinatorStarted() override { rounds_.OnStarted(); }
   void OnHold(const std::string& reason) override;
   void OnPaused(bool paused) override;
+  void OnRunStopped(int64_t rounds) override { rounds_.OnRunStopped(rounds); }
   void OnRoundWaiting(int fragment, int64_t round, const std::string& reason) override;
   void OnRoundClosed(int fragment, int64_t round) override;
   void OnRoundCommitted(int fragment, int64_t round, const std::string& reason) override;
@@ -77,8 +79,8 @@ class Auditor final : public Witness {
   bool IsBehind(FileSystem* files, const std::string& folder) const;
   // The worker has a consensus of this generation, of whatever version.
   bool Holds(const std::string& worker) const { return reached_.contains(worker); }
-  // The coordinator has nothing but that from now on: nothing is published before an operator has decided, and what
-  // comes then is another generation of the consensus.
+  // The coordinator has nothing but that from now on: no round is published anew before an operator has decided, and
+  // what comes then is another generation of the consensus.
   void OnFolderLost() { lost_ = true; }
   bool lost() const { return lost_; }
   // The run has ended and nobody is left.

@@ -92,12 +92,14 @@ void Auditor::TakeBase(const FolderScan::Snapshot& snapshot) {
     for (std::vector<float>& array : consensus.state) take(array);
     consensus.version = snapshot.record.version();
     const std::string digest = consensus.Digest();
-    const auto known =
-        std::find_if(earlier_[f].begin(), earlier_[f].end(), [&](const auto& each) { return each.second == digest; });
-    if (known == earlier_[f].end() || known->first > consensus.version) {
+    // Versions may be equal, where a round had nothing to merge.
+    const bool known = std::any_of(earlier_[f].begin(), earlier_[f].end(), [&](const auto& each) {
+      return each.second == digest && each.first <= consensus.version;
+    });
+    if (!known) {
       return Fail(absl::StrFormat("the new generation begins, for fragment %d, with what was never published", f));
     }
-    newest |= known->first == consensus.version;
+    newest |= earlier_[f].contains({consensus.version, digest});
   }
   Require(newest, "the new generation begins with older versions than it says");
 }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string_view>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "diloco/v1/worker.pb.h"
@@ -87,6 +87,17 @@ void ScanJournal(std::string_view bytes, FolderScan* scan) {
   }
 }
 
+// Paths of whole files, by the digits of their names.
+std::map<std::string, std::string> FilesOf(const std::vector<std::string>& names, const std::string& folder,
+                                           std::string_view prefix) {
+  std::map<std::string, std::string> found;
+  for (const std::string& name : names) {
+    if (!name.starts_with(prefix) || name.ends_with(".tmp")) continue;
+    found[name.substr(prefix.size())] = absl::StrCat(folder, "/", name);
+  }
+  return found;
+}
+
 void ScanSnapshot(std::string_view bytes, FolderScan* scan) {
   if (bytes.size() < kBlock) return;
   const size_t record_bytes = Load<uint64_t>(bytes, 24);
@@ -104,14 +115,18 @@ void ScanSnapshot(std::string_view bytes, FolderScan* scan) {
 
 FolderScan ScanFolder(FileSystem* files, const std::string& folder) {
   FolderScan scan;
-  const auto names = files->List(folder);
-  if (!names.ok()) return scan;
-  for (const std::string& name : *names) {
-    if (absl::EndsWith(name, ".tmp")) continue;
-    const std::string path = absl::StrCat(folder, "/", name);
-    if (absl::StartsWith(name, "journal-")) ScanJournal(ReadAll(files, path), &scan);
-    if (absl::StartsWith(name, "snapshot-")) ScanSnapshot(ReadAll(files, path), &scan);
+  const std::vector<std::string> names = files->List(folder).value_or(std::vector<std::string>());
+  std::string oldest;  // Digits of the oldest snapshot of the newest generation.
+  for (const auto& [digits, path] : FilesOf(names, folder, "snapshot-")) {
+    const uint32_t generation = scan.generation;
+    ScanSnapshot(ReadAll(files, path), &scan);
+    if (oldest.empty() || scan.generation > generation) oldest = digits;
   }
+  // What is older than that snapshot's journal, or than the one that goes on where it has none, is of the past.
+  const std::map<std::string, std::string> journals = FilesOf(names, folder, "journal-");
+  auto from = journals.upper_bound(oldest);
+  if (from != journals.begin()) --from;
+  for (; from != journals.end(); ++from) ScanJournal(ReadAll(files, from->second), &scan);
   return scan;
 }
 

@@ -19,7 +19,9 @@ struct HeldThing {
 
 // What there is besides the configuration.
 struct ClusterSize {
-  int workers = 1;  // That ever join.
+  int workers = 1;     // That ever join.
+  int64_t rounds = 0;  // Of the run, as long as it is ever made.
+  int changes = 0;     // Of its settings, at most.
   uint64_t subscriber_queue_bytes = 0;
   uint64_t chunk_bytes = 0;  // The smallest that a worker cuts its contributions into.
 };

@@ -55,6 +55,10 @@ void RoundWatch::OnPaused(bool paused) {
   for (auto& [fragment, waiting] : waiting_) waiting.since = loop_.Now();
 }
 
+void RoundWatch::OnRunStopped(int64_t rounds) {
+  std::erase_if(waiting_, [rounds](const auto& each) { return each.second.round >= rounds; });
+}
+
 void RoundWatch::OnClosed(int fragment, int64_t round) {
   closed_[{fragment, round}] = loop_.Now();
   waiting_.erase(fragment);

@@ -26,6 +26,8 @@ class RoundWatch {
   void OnHold(const std::string& reason);
   // An operator pauses the run, or lets it go on.
   void OnPaused(bool paused);
+  // An operator has ended the run with so many rounds: those behind them never close.
+  void OnRunStopped(int64_t rounds);
   // A contribution was acknowledged as stored.
   void OnStored(int fragment, int64_t round) { stored_.try_emplace({fragment, round}, loop_.Now()); }
   // Its set is fixed.
