@@ -82,7 +82,8 @@ struct WorkerNode::Life {
   std::deque<v1::SessionRequest> session_out;          // Before that is connected.
   uint64_t control_wakes = 0;
   bool seeding = false;
-  bool giving = false;  // Its consensus, to a coordinator that lost its own.
+  std::shared_ptr<Stream> seed_stream;  // Whoever waits at the other end may go without a word.
+  bool giving = false;                  // Its consensus, to a coordinator that lost its own.
   bool leaving = false;
 
   // The sync thread.

@@ -286,6 +286,7 @@ void WorkerNode::SendSeed(const v1::SeedRequest& request, const std::string& byt
   whole.set_total_bytes(bytes.size());
   Connect([this, whole, bytes, failed = std::move(failed)](const std::shared_ptr<Stream>& stream) {
     stream->SetOnClose(Stream::kWorker, failed);
+    own_->seed_stream = stream;
     stream->Send(Stream::kWorker,
                  [this, stream, whole, bytes] { service_.Seed(stream, whole, bytes, [](const v1::SeedResponse&) {}); });
   });
