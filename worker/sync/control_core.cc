@@ -1,5 +1,6 @@
 #include "worker/sync/control_core.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -15,9 +16,17 @@ absl::Duration FromProto(const google::protobuf::Duration& duration) {
   return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
 
+// As far as a configuration may go. A coordinator that says anything else would have the worker spin, or be silent for
+// ever.
+constexpr absl::Duration kShortestHeartbeat = absl::Milliseconds(10);
+constexpr absl::Duration kLongestHeartbeat = absl::Hours(1);
+constexpr absl::Duration kShortestLease = absl::Milliseconds(100);
+constexpr absl::Duration kLongestLease = absl::Hours(24);
+
 SessionMachine::Options MachineOptions(const ControlCore::Options& options) {
-  return {.heartbeat_interval = FromProto(options.joined.heartbeat_interval()),
-          .lease = FromProto(options.joined.lease()),
+  return {.heartbeat_interval =
+              std::clamp(FromProto(options.joined.heartbeat_interval()), kShortestHeartbeat, kLongestHeartbeat),
+          .lease = std::clamp(FromProto(options.joined.lease()), kShortestLease, kLongestLease),
           .backoff = options.backoff};
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -251,6 +252,28 @@ class SilentControl final : public ControlNetwork {
 
   uint64_t call = 0;
 };
+
+TEST_F(HostileCoordinatorTest, HeartbeatsNeitherSpinNorStop) {
+  const auto next_wake = [](int64_t heartbeat_seconds, int64_t lease_seconds) {
+    v1::JoinResponse joined;
+    joined.mutable_heartbeat_interval()->set_seconds(heartbeat_seconds);
+    joined.mutable_lease()->set_seconds(lease_seconds);
+    SteadyClock clock;
+    SilentControl network;
+    Exchange exchange({.coordinator = "host:1"}, &clock);
+    StatusBoard board;
+    ControlCore core({.join = {}, .joined = joined}, &exchange, &board, &network);
+    constexpr MonotonicTime kNow{1};
+    core.HandleTime(kNow);
+    return core.next_wake() - kNow;
+  };
+  constexpr int64_t kEver = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(next_wake(2, 20), absl::Seconds(2));
+  EXPECT_EQ(next_wake(0, 20), absl::Milliseconds(10));
+  EXPECT_EQ(next_wake(-kEver, 20), absl::Milliseconds(10));
+  EXPECT_EQ(next_wake(kEver, kEver), absl::Hours(1));
+  EXPECT_EQ(next_wake(kEver, 0), absl::Milliseconds(100));
+}
 
 TEST_F(HostileCoordinatorTest, JoinsAndDirectivesMayHoldAnything) {
   v1::JoinResponse joined;
