@@ -9,6 +9,7 @@
 #include "common/base/limits.h"
 #include "common/base/name.h"
 #include "common/codec/codec.h"
+#include "common/config/lease_bounds.h"
 #include "common/config/run_config.h"
 #include "common/config/yaml_reader.h"
 #include "common/outer/method.h"
@@ -128,8 +129,8 @@ void VisitRounds(Visitor& v, RoundsSection& c) {
   v.Duration("grace_cap", absl::ZeroDuration(), absl::Hours(24), c.grace_cap);
   v.DurationOr("timeout", "none", absl::Milliseconds(100), absl::Hours(24), c.timeout);
   v.Choice("late", {{"merge", LatePolicy::kMerge}, {"drop", LatePolicy::kDrop}}, c.late);
-  v.Duration("heartbeat_interval", absl::Milliseconds(10), absl::Hours(1), c.heartbeat_interval);
-  v.Duration("lease", absl::Milliseconds(100), absl::Hours(24), c.lease);
+  v.Duration("heartbeat_interval", kShortestHeartbeat, kLongestHeartbeat, c.heartbeat_interval);
+  v.Duration("lease", kShortestLease, kLongestLease, c.lease);
   v.Integer("snapshot_every", kOptional, 1, kMaxSnapshotEvery, c.snapshot_every);
 }
 

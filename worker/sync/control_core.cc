@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 
 #include "common/base/limits.h"
+#include "common/config/lease_bounds.h"
 #include "common/log/log.h"
 
 namespace diloco {
@@ -16,13 +17,7 @@ absl::Duration FromProto(const google::protobuf::Duration& duration) {
   return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
 
-// As far as a configuration may go. A coordinator that says anything else would have the worker spin, or be silent for
-// ever.
-constexpr absl::Duration kShortestHeartbeat = absl::Milliseconds(10);
-constexpr absl::Duration kLongestHeartbeat = absl::Hours(1);
-constexpr absl::Duration kShortestLease = absl::Milliseconds(100);
-constexpr absl::Duration kLongestLease = absl::Hours(24);
-
+// A coordinator that says what no configuration may would have the worker spin, or be silent for ever.
 SessionMachine::Options MachineOptions(const ControlCore::Options& options) {
   return {.heartbeat_interval =
               std::clamp(FromProto(options.joined.heartbeat_interval()), kShortestHeartbeat, kLongestHeartbeat),
